@@ -1,0 +1,1 @@
+//! A PTX front end and interpreter.

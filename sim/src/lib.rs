@@ -1,0 +1,1 @@
+//! A CUDA driver on the CPU.

@@ -1,0 +1,1 @@
+//! CUDA graphs and the CUDA driver for OCaml: the Rust core.
