@@ -1,0 +1,312 @@
+//! Captures: which streams capture, what captured work retains, and who broke a capture.
+//!
+//! A capture is found by the driver's capture id, so that work on a second stream that joined it by
+//! an event is retained as well.
+
+use super::error::snake_case;
+use super::graph::Graph;
+use super::release::{self, Drain};
+use super::retain::{KeepSet, Operands};
+use super::stream::Stream;
+use super::{driver, Error, Result};
+use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// How many captures are open: the one check that work makes when nobody captures.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+
+fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
+    CAPTURES.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A number for the calling thread; never 0.
+fn this_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    thread_local! { static NUMBER: Cell<usize> = const { Cell::new(0) }; }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+/// An open capture.
+pub struct Capture {
+    id: u64,
+    origin: usize,
+    origin_is_non_blocking: bool,
+    mode: CUstreamCaptureMode,
+    thread: usize,
+    recording: Mutex<Recording>,
+    /// The call that broke the capture, as `cu_mem_alloc: CUDA_ERROR_...`.
+    culprit: Mutex<Option<String>>,
+}
+
+#[derive(Default)]
+struct Recording {
+    keep: KeepSet,
+    /// Streams that joined: they must outlive the capture.
+    joined: Vec<Arc<Stream>>,
+    ended: bool,
+}
+
+impl Capture {
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        self.recording.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Retains the operands with the capture, then makes the driver call that records the work. The
+    /// lock is held throughout: the capture cannot end in between.
+    pub fn record(
+        &self,
+        stream: &Arc<Stream>,
+        operands: Operands,
+        call: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let mut recording = self.recording();
+        if recording.ended {
+            return Err(Error::new(
+                CUresult::CUDA_ERROR_ILLEGAL_STATE,
+                "another thread ended the capture at this moment",
+            ));
+        }
+        recording.keep.retain(operands);
+        let known = |joined: &Arc<Stream>| joined.handle() == stream.handle();
+        if stream.handle() != self.origin && !recording.joined.iter().any(known) {
+            recording.joined.push(stream.clone());
+        }
+        call()
+    }
+}
+
+/// After a stream waited for an event: if that made it join a capture, the capture holds the stream.
+pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
+    match of_stream(stream)? {
+        Some(capture) => capture.record(stream, Operands::new(), || Ok(())),
+        None => Ok(()),
+    }
+}
+
+/// Begins to capture a stream. `cuStreamBeginCapture`
+pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
+    stream.exclusively(|| {
+        if begun_on(stream.handle()).is_some() {
+            return Err(Error::new(
+                CUresult::CUDA_ERROR_ILLEGAL_STATE,
+                "the stream is already capturing; end that capture first",
+            ));
+        }
+        driver!(cuStreamBeginCapture_v2(
+            stream.handle() as sys::CUstream,
+            mode
+        ))?;
+        let (_, id) = info(stream.handle())?;
+        captures().push(Arc::new(Capture {
+            id,
+            origin: stream.handle(),
+            origin_is_non_blocking: stream.is_non_blocking(),
+            mode,
+            thread: this_thread(),
+            recording: Mutex::default(),
+            culprit: Mutex::default(),
+        }));
+        OPEN.fetch_add(1, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Ends the capture that the stream began: the graph owns what the captured work uses. Whatever the
+/// outcome, the capture is over. `cuStreamEndCapture`
+pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
+    let ended = stream.exclusively(|| {
+        let capture = stream.own_capture()?;
+        let mut recording = capture.recording();
+        if std::mem::replace(&mut recording.ended, true) {
+            return Err(Error::new(
+                CUresult::CUDA_ERROR_ILLEGAL_STATE,
+                "another thread ended the capture at this moment",
+            ));
+        }
+        let mut graph = std::ptr::null_mut();
+        let result = driver!(cuStreamEndCapture(
+            stream.handle() as sys::CUstream,
+            &mut graph
+        ));
+        forget(&capture);
+        let recording = std::mem::take(&mut *recording);
+        match result {
+            Ok(()) if !graph.is_null() => Ok(Graph::new(
+                graph as usize,
+                stream.context().clone(),
+                recording.keep,
+            )),
+            // The driver has destroyed the graph of a broken capture itself.
+            Ok(()) => Err(Error::new(
+                CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                explain(&capture),
+            )),
+            Err(error) => Err(error.explained(explain(&capture))),
+        }
+    });
+    release::drain(Drain::All);
+    ended
+}
+
+/// Closes the capture that the stream with this handle began, if any, and forgets its graph.
+pub fn abandon(origin: usize) {
+    let Some(capture) = begun_on(origin) else {
+        return;
+    };
+    let mut recording = capture.recording();
+    if std::mem::replace(&mut recording.ended, true) {
+        return;
+    }
+    let mut graph = std::ptr::null_mut();
+    // A refusal, as by a thread other than the one that began, ends the capture all the same.
+    // SAFETY: the stream is alive: either its owner calls this or its release does.
+    let status = unsafe { sys::cuStreamEndCapture(origin as sys::CUstream, &mut graph) };
+    forget(&capture);
+    drop(std::mem::take(&mut *recording));
+    if status == CUresult::CUDA_SUCCESS && !graph.is_null() {
+        // SAFETY: the driver has just handed this graph over and nobody else has seen it.
+        let _ = unsafe { sys::cuGraphDestroy(graph) };
+    }
+}
+
+fn forget(capture: &Arc<Capture>) {
+    captures().retain(|open| !Arc::ptr_eq(open, capture));
+    OPEN.fetch_sub(1, Ordering::Release);
+}
+
+fn explain(capture: &Capture) -> String {
+    let culprit = capture.culprit.lock().unwrap_or_else(|e| e.into_inner());
+    match culprit.as_deref() {
+        Some(call) => format!("the capture was broken by {call}"),
+        None => String::new(),
+    }
+}
+
+/// The open capture that the stream with this handle began.
+pub fn begun_on(origin: usize) -> Option<Arc<Capture>> {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    captures().iter().find(|c| c.origin == origin).cloned()
+}
+
+/// The open capture that work on the stream goes into, if any.
+pub fn of_stream(stream: &Stream) -> Result<Option<Arc<Capture>>> {
+    // The NULL stream never captures, and asking it would harm captures on blocking streams.
+    if OPEN.load(Ordering::Acquire) == 0 || stream.handle() == 0 {
+        return Ok(None);
+    }
+    let (status, id) = info(stream.handle())?;
+    if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+        return Ok(None);
+    }
+    let captures = captures();
+    let by_origin = || captures.iter().find(|c| c.origin == stream.handle());
+    Ok(captures
+        .iter()
+        .find(|c| c.id == id)
+        .or_else(by_origin)
+        .cloned())
+}
+
+fn info(stream: usize) -> Result<(CUstreamCaptureStatus, u64)> {
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let mut id = 0;
+    driver!(cuStreamGetCaptureInfo_v2(
+        stream as sys::CUstream,
+        &mut status,
+        &mut id,
+        std::ptr::null_mut(),
+        std::ptr::null_mut(),
+        std::ptr::null_mut(),
+    ))?;
+    Ok((status, id))
+}
+
+/// Whether a stream is capturing, validly or not. `cuStreamIsCapturing`
+pub fn status(stream: usize) -> Result<CUstreamCaptureStatus> {
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    driver!(cuStreamIsCapturing(stream as sys::CUstream, &mut status))?;
+    Ok(status)
+}
+
+/// Refuses work that would silently run once instead of being captured: made by a thread that
+/// captures, unless its capture is RELAXED.
+pub fn refuse_uncaptured(what: &str) -> Result<()> {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    let thread = this_thread();
+    let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    match captures()
+        .iter()
+        .find(|c| c.thread == thread && c.mode != relaxed)
+    {
+        None => Ok(()),
+        Some(capture) => Err(Error::new(
+            if capture.origin_is_non_blocking {
+                CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+            } else {
+                CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+            },
+            format!(
+                "{what} would run now and not be captured, while this thread captures stream \
+                 0x{:x}; enqueue it on that stream, or begin the capture with mode RELAXED",
+                capture.origin
+            ),
+        )),
+    }
+}
+
+/// After a failed call: every capture that is broken now and was not before remembers the call.
+#[cold]
+pub fn blame(name: &str, status: CUresult) {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    for capture in captures().iter() {
+        let mut culprit = capture.culprit.lock().unwrap_or_else(|e| e.into_inner());
+        if culprit.is_some() {
+            continue;
+        }
+        let mut now = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: an open capture's stream is alive; its release closes the capture first.
+        let asked = unsafe { sys::cuStreamIsCapturing(capture.origin as sys::CUstream, &mut now) };
+        if asked == CUresult::CUDA_SUCCESS
+            && now == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_INVALIDATED
+        {
+            *culprit = Some(format!("{}: {status:?}", snake_case(name)));
+        }
+    }
+}
+
+/// The calling thread's capture mode is RELAXED while this lives: calls that the driver thinks
+/// unsafe do not harm any capture.
+pub struct Relaxed {
+    previous: CUstreamCaptureMode,
+}
+
+impl Relaxed {
+    /// Changes the mode; the guard restores it.
+    pub fn enter() -> Relaxed {
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: exchanges one word; it has no way to fail with a valid mode.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+        Relaxed { previous: mode }
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: as in `enter`.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.previous) };
+    }
+}

@@ -1,0 +1,296 @@
+//! Contexts: owners, the one that is current on a thread, and entering one for a call.
+
+use super::device::Limits;
+use super::release::{self, Release};
+use super::stream::StreamState;
+use super::{driver, library, Error, Result};
+use cudarc::driver::sys::{self, CUresult};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ownership {
+    /// One retain of the device's primary context.
+    Primary,
+    /// Made by `cuCtxCreate`.
+    Created,
+    /// Made by someone else in this process.
+    Borrowed,
+}
+
+/// A context and the streams in it. Everything made in it holds it.
+pub struct Context {
+    handle: usize,
+    device: i32,
+    ownership: Ownership,
+    /// False once the context was reset: its handles must not be used or released any more.
+    alive: AtomicBool,
+    /// Work pending on the NULL stream of this context.
+    pub null_stream: Arc<StreamState>,
+    streams: Mutex<Vec<Weak<StreamState>>>,
+    limits: OnceLock<Limits>,
+}
+
+/// Every context that has an owner here, by its handle.
+static KNOWN: Mutex<Option<HashMap<usize, Weak<Context>>>> = Mutex::new(None);
+
+thread_local! {
+    /// The contexts on this thread's stack: one that is current must not go, even when the program
+    /// has dropped its value, as in `Context.set_current (Context.get_primary device)`.
+    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Context {
+    fn new(handle: usize, device: i32, ownership: Ownership) -> Arc<Context> {
+        let context = Arc::new(Context {
+            handle,
+            device,
+            ownership,
+            alive: AtomicBool::new(true),
+            null_stream: Arc::new(StreamState::default()),
+            streams: Mutex::new(Vec::new()),
+            limits: OnceLock::new(),
+        });
+        let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+        known
+            .get_or_insert_with(HashMap::new)
+            .insert(handle, Arc::downgrade(&context));
+        context
+    }
+
+    fn known(handle: usize) -> Option<Arc<Context>> {
+        let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+        known
+            .as_ref()?
+            .get(&handle)?
+            .upgrade()
+            .filter(|c| c.alive.load(Ordering::Acquire))
+    }
+
+    /// The primary context of a device; retained once however often it is asked for.
+    pub fn primary(device: i32) -> Result<Arc<Context>> {
+        library::ready()?;
+        release::drain(release::Drain::Quick);
+        let mut handle = std::ptr::null_mut();
+        driver!(cuDevicePrimaryCtxRetain(&mut handle, device))?;
+        match Context::known(handle as usize).filter(|c| c.ownership == Ownership::Primary) {
+            Some(context) => {
+                driver!(cuDevicePrimaryCtxRelease_v2(device))?;
+                Ok(context)
+            }
+            None => Ok(Context::new(handle as usize, device, Ownership::Primary)),
+        }
+    }
+
+    /// A new context, pushed on this thread's stack.
+    pub fn create(flags: u32, device: i32) -> Result<Arc<Context>> {
+        library::ready()?;
+        release::drain(release::Drain::Quick);
+        let mut handle = std::ptr::null_mut();
+        driver!(cuCtxCreate_v2(&mut handle, flags, device))?;
+        let context = Context::new(handle as usize, device, Ownership::Created);
+        STACK.with_borrow_mut(|stack| stack.push(context.clone()));
+        Ok(context)
+    }
+
+    /// The context that is current on this thread.
+    pub fn current() -> Result<Arc<Context>> {
+        library::ready()?;
+        let mut handle = std::ptr::null_mut();
+        driver!(cuCtxGetCurrent(&mut handle))?;
+        if handle.is_null() {
+            return Err(Error::new(
+                CUresult::CUDA_ERROR_INVALID_CONTEXT,
+                "no context is current on this thread: call Context.set_current first",
+            ));
+        }
+        Context::of_handle(handle as usize)
+    }
+
+    fn of_handle(handle: usize) -> Result<Arc<Context>> {
+        if let Some(context) = Context::known(handle) {
+            return Ok(context);
+        }
+        let mut device = 0;
+        driver!(cuCtxGetDevice(&mut device))?;
+        Ok(Context::new(handle, device, Ownership::Borrowed))
+    }
+
+    /// Makes this the current context of the thread.
+    pub fn set_current(self: &Arc<Self>) -> Result<()> {
+        self.check_alive()?;
+        driver!(cuCtxSetCurrent(self.handle as sys::CUcontext))?;
+        STACK.with_borrow_mut(|stack| {
+            stack.pop();
+            stack.push(self.clone());
+        });
+        Ok(())
+    }
+
+    /// Pushes this context on the thread's stack.
+    pub fn push(self: &Arc<Self>) -> Result<()> {
+        self.check_alive()?;
+        driver!(cuCtxPushCurrent_v2(self.handle as sys::CUcontext))?;
+        STACK.with_borrow_mut(|stack| stack.push(self.clone()));
+        Ok(())
+    }
+
+    /// Takes the top of the thread's stack.
+    pub fn pop() -> Result<Arc<Context>> {
+        let context = Context::current()?;
+        let mut handle = std::ptr::null_mut();
+        driver!(cuCtxPopCurrent_v2(&mut handle))?;
+        STACK.with_borrow_mut(|stack| stack.pop());
+        Ok(context)
+    }
+
+    /// Waits for all work in the current context, then lets go what that work used.
+    pub fn synchronize() -> Result<()> {
+        let context = Context::current()?;
+        let marks = context.marks();
+        driver!(cuCtxSynchronize())?;
+        marks
+            .into_iter()
+            .for_each(|(state, mark)| state.release_up_to(mark));
+        release::drain(release::Drain::All);
+        Ok(())
+    }
+
+    /// Every stream state of this context with its last finished operation.
+    fn marks(&self) -> Vec<(Arc<StreamState>, u64)> {
+        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        streams.retain(|weak| weak.strong_count() > 0);
+        streams
+            .iter()
+            .filter_map(Weak::upgrade)
+            .chain([self.null_stream.clone()])
+            .map(|state| {
+                let mark = state.mark();
+                (state, mark)
+            })
+            .collect()
+    }
+
+    /// Remembers a stream that was made in this context.
+    pub fn adopt(&self, state: &Arc<StreamState>) {
+        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        streams.retain(|weak| weak.strong_count() > 0);
+        streams.push(Arc::downgrade(state));
+    }
+
+    /// Makes this the current context until the guard goes. Costs one query when it already is.
+    pub fn enter(&self) -> Result<Entered> {
+        self.check_alive()?;
+        let mut current = std::ptr::null_mut();
+        driver!(cuCtxGetCurrent(&mut current))?;
+        if current as usize == self.handle {
+            return Ok(Entered { pushed: false });
+        }
+        driver!(cuCtxPushCurrent_v2(self.handle as sys::CUcontext))?;
+        Ok(Entered { pushed: true })
+    }
+
+    /// An error if the context was reset since.
+    pub fn check_alive(&self) -> Result<()> {
+        library::ready()?;
+        if self.alive.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(Error::new(
+            CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            "its context was reset; whatever was made in it is gone",
+        ))
+    }
+
+    /// The limits of this context's device, asked for once.
+    pub fn limits(&self) -> Result<&Limits> {
+        if let Some(limits) = self.limits.get() {
+            return Ok(limits);
+        }
+        let limits = Limits::of_device(self.device)?;
+        Ok(self.limits.get_or_init(|| limits))
+    }
+
+    /// The driver's handle.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        match self.ownership {
+            Ownership::Primary => release::queue(Release::PrimaryContext(self.device)),
+            Ownership::Created => release::queue(Release::CreatedContext(self.handle)),
+            Ownership::Borrowed => {}
+        }
+    }
+}
+
+/// Resets a device's primary context: everything in it is destroyed, and its owners here know.
+pub fn reset_primary(device: i32) -> Result<()> {
+    library::ready()?;
+    release::drain(release::Drain::All);
+    driver!(cuDevicePrimaryCtxReset_v2(device))?;
+    let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    for context in known
+        .iter()
+        .flat_map(HashMap::values)
+        .filter_map(Weak::upgrade)
+    {
+        if context.device == device && context.ownership != Ownership::Created {
+            context.alive.store(false, Ordering::Release);
+        }
+    }
+    Ok(())
+}
+
+/// A context that stays current until this goes.
+pub struct Entered {
+    pushed: bool,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut handle = std::ptr::null_mut();
+            // SAFETY: pops what `enter` pushed on this thread; the result has nowhere to go.
+            let _ = unsafe { sys::cuCtxPopCurrent_v2(&mut handle) };
+        }
+    }
+}
+
+impl Context {
+    /// A limit of the current context, by its number. `cuCtxGetLimit`
+    pub fn limit(limit: i32) -> Result<usize> {
+        let _current = Context::current()?;
+        let mut n = 0;
+        driver!(cuCtxGetLimit(&mut n, known_limit(limit)?))?;
+        Ok(n)
+    }
+
+    /// Changes a limit of the current context. `cuCtxSetLimit`
+    pub fn set_limit(limit: i32, n: i64) -> Result<()> {
+        let _current = Context::current()?;
+        let n = usize::try_from(n).map_err(|_| Error::invalid(format!("value {n} is negative")))?;
+        driver!(cuCtxSetLimit(known_limit(limit)?, n))
+    }
+}
+
+fn known_limit(limit: i32) -> Result<sys::CUlimit> {
+    use sys::CUlimit::*;
+    [
+        CU_LIMIT_STACK_SIZE,
+        CU_LIMIT_PRINTF_FIFO_SIZE,
+        CU_LIMIT_MALLOC_HEAP_SIZE,
+        CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH,
+        CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT,
+        CU_LIMIT_MAX_L2_FETCH_GRANULARITY,
+        CU_LIMIT_PERSISTING_L2_CACHE_SIZE,
+    ]
+    .into_iter()
+    .find(|known| *known as i32 == limit)
+    .ok_or_else(|| Error::invalid(format!("limit {limit} is not known")))
+}

@@ -1,0 +1,93 @@
+//! What went wrong: a driver status and, where there is more to say, a text.
+
+use cudarc::driver::sys::CUresult;
+
+/// Result of everything in the driver layer.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A refusal by the driver or by this layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The CUresult, or [`Error::INVALID_ARGUMENT`] when no driver call was made.
+    pub status: i32,
+    /// What a person needs to know beyond the status; may be empty.
+    pub detail: String,
+}
+
+impl Error {
+    /// The status of an argument that was refused before any driver call.
+    pub const INVALID_ARGUMENT: i32 = -1;
+
+    /// An argument that this layer refuses; the text names it, its value and the limit.
+    pub fn invalid(detail: impl Into<String>) -> Error {
+        Error {
+            status: Self::INVALID_ARGUMENT,
+            detail: detail.into(),
+        }
+    }
+
+    /// A driver status with an explanation.
+    pub fn new(status: CUresult, detail: impl Into<String>) -> Error {
+        Error {
+            status: status as i32,
+            detail: detail.into(),
+        }
+    }
+
+    /// The same status, explained.
+    pub fn explained(mut self, detail: impl Into<String>) -> Error {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Whether the driver answered `status`.
+    pub fn is(&self, status: CUresult) -> bool {
+        self.status == status as i32
+    }
+}
+
+/// Turns the status of driver function `name` into a result. A failure during a capture may have
+/// ended it: the capture is asked, and remembers this call if so.
+pub fn check(name: &'static str, status: CUresult) -> Result<()> {
+    if status == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    super::capture::blame(name, status);
+    Err(Error {
+        status: status as i32,
+        detail: String::new(),
+    })
+}
+
+/// The name of a driver function as error messages write it: `cuMemAlloc_v2` is `cu_mem_alloc`.
+pub fn snake_case(name: &str) -> String {
+    let base = match name.rfind("_v") {
+        Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
+        _ => name,
+    };
+    let mut snake = String::with_capacity(base.len() + 8);
+    let mut previous_lower = false;
+    for c in base.chars() {
+        if c.is_ascii_uppercase() && previous_lower {
+            snake.push('_');
+        }
+        previous_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_version_and_gain_underscores() {
+        assert_eq!(snake_case("cuMemAlloc_v2"), "cu_mem_alloc");
+        assert_eq!(
+            snake_case("cuGraphInstantiateWithFlags"),
+            "cu_graph_instantiate_with_flags"
+        );
+        assert_eq!(snake_case("cuMemcpyHtoD_v2"), "cu_memcpy_hto_d");
+    }
+}

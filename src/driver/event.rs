@@ -1,0 +1,113 @@
+//! Events.
+
+use super::context::Context;
+use super::release::{self, Drain, Release};
+use super::retain::{Operand, Shared};
+use super::stream::Stream;
+use super::{capture, driver, Result};
+use cudarc::driver::sys::{self, CUresult};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// An event of a context.
+pub struct Event {
+    handle: usize,
+    context: Arc<Context>,
+}
+
+impl Event {
+    /// A new event in the current context. `cuEventCreate`
+    pub fn new(flags: u32) -> Result<Arc<Event>> {
+        let context = Context::current()?;
+        release::drain(Drain::Quick);
+        let mut handle = std::ptr::null_mut();
+        driver!(cuEventCreate(&mut handle, flags))?;
+        Ok(Arc::new(Event {
+            handle: handle as usize,
+            context,
+        }))
+    }
+
+    /// The driver's handle.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+
+    fn raw(&self) -> sys::CUevent {
+        self.handle as sys::CUevent
+    }
+
+    /// Records the event on a stream. `cuEventRecordWithFlags`
+    pub fn record(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
+        self.context.check_alive()?;
+        let operands = smallvec![Operand::Shared(self.clone() as Shared)];
+        stream.submit(operands, |s| {
+            driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))
+        })
+    }
+
+    /// Makes later work on the stream wait for the event. `cuStreamWaitEvent`
+    pub fn wait(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
+        self.context.check_alive()?;
+        let operands = smallvec![Operand::Shared(self.clone() as Shared)];
+        let before = capture::of_stream(stream)?.is_some();
+        stream.submit(operands, |s| {
+            driver!(cuStreamWaitEvent(s, self.raw(), external as u32))
+        })?;
+        if !before {
+            capture::note_joined(stream)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what the event was recorded after is done. `cuEventQuery`
+    pub fn query(&self) -> Result<bool> {
+        self.context.check_alive()?;
+        // A query must not harm a capture, whoever captures.
+        let _relaxed = capture::Relaxed::enter();
+        // SAFETY: the handle lives as long as `self`.
+        match unsafe { sys::cuEventQuery(self.raw()) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            status => super::error::check("cuEventQuery", status)
+                .map(|()| true)
+                .map_err(|e| self.explain(e)),
+        }
+    }
+
+    /// Waits until the event has happened. `cuEventSynchronize`
+    pub fn synchronize(&self) -> Result<()> {
+        self.context.check_alive()?;
+        driver!(cuEventSynchronize(self.raw())).map_err(|e| self.explain(e))
+    }
+
+    /// Milliseconds between two events that have happened. `cuEventElapsedTime`
+    pub fn elapsed_since(&self, start: &Event) -> Result<f32> {
+        self.context.check_alive()?;
+        let mut milliseconds = 0.0;
+        driver!(cuEventElapsedTime(
+            &mut milliseconds,
+            start.raw(),
+            self.raw()
+        ))
+        .map_err(|e| self.explain(e))?;
+        Ok(milliseconds)
+    }
+
+    fn explain(&self, error: super::Error) -> super::Error {
+        if error.is(CUresult::CUDA_ERROR_CAPTURED_EVENT)
+            || error.is(CUresult::CUDA_ERROR_INVALID_VALUE)
+        {
+            return error.explained(
+                "the event was last recorded inside a capture, where it marks a place in the graph \
+                 and no moment; record it again outside",
+            );
+        }
+        error
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        release::queue(Release::Event(self.handle, self.context.clone()));
+    }
+}

@@ -1,0 +1,202 @@
+//! Graphs and executable graphs.
+//!
+//! Both share one set of what the captured work uses, so that either may be destroyed first.
+
+use super::capture::{self, Relaxed};
+use super::context::Context;
+use super::release::{self, Drain, Release};
+use super::retain::{KeepSet, Operand, Shared};
+use super::stream::Stream;
+use super::{driver, Error, Result};
+use cudarc::driver::sys;
+use smallvec::smallvec;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What a person wants to know about a graph or an exec.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Info {
+    /// The driver's handle, 0 once destroyed.
+    pub address: usize,
+    /// Nodes at the time of the capture.
+    pub nodes: usize,
+    /// Resources that are kept alive.
+    pub held: usize,
+}
+
+/// A captured graph. The driver's graph functions are not thread-safe on one graph: the lock is.
+pub struct Graph {
+    slot: Mutex<Option<LiveGraph>>,
+    nodes: usize,
+}
+
+struct LiveGraph {
+    handle: usize,
+    context: Arc<Context>,
+    keep: Arc<KeepSet>,
+}
+
+impl Drop for LiveGraph {
+    fn drop(&mut self) {
+        if self.handle != 0 {
+            release::queue(Release::Graph(self.handle, self.context.clone()));
+        }
+    }
+}
+
+impl Graph {
+    /// Takes over a graph that the driver has just handed out.
+    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Arc<Graph> {
+        // Owned before anything that may fail.
+        let live = LiveGraph {
+            handle,
+            context,
+            keep: Arc::new(keep),
+        };
+        let mut nodes = 0;
+        let counted = driver!(cuGraphGetNodes(
+            live.handle as sys::CUgraph,
+            std::ptr::null_mut(),
+            &mut nodes
+        ));
+        let nodes = counted.map_or(0, |()| nodes);
+        Arc::new(Graph {
+            slot: Mutex::new(Some(live)),
+            nodes,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<LiveGraph>> {
+        self.slot.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Makes an executable graph. `cuGraphInstantiate`
+    pub fn instantiate(&self, flags: u64) -> Result<Arc<Exec>> {
+        release::drain(Drain::Quick);
+        let slot = self.lock();
+        let graph = slot
+            .as_ref()
+            .ok_or_else(|| Error::invalid("the graph was destroyed"))?;
+        let _entered = graph.context.enter()?;
+        let mut handle = std::ptr::null_mut();
+        driver!(cuGraphInstantiateWithFlags(
+            &mut handle,
+            graph.handle as sys::CUgraph,
+            flags
+        ))?;
+        let live = LiveExec {
+            handle: Mutex::new(handle as usize),
+            context: graph.context.clone(),
+            keep: graph.keep.clone(),
+        };
+        Ok(Arc::new(Exec {
+            slot: Mutex::new(Some(Arc::new(live))),
+            nodes: self.nodes,
+        }))
+    }
+
+    /// Destroys the graph now; again is harmless. `cuGraphDestroy`
+    pub fn destroy(&self) -> Result<()> {
+        let Some(mut graph) = self.lock().take() else {
+            return Ok(());
+        };
+        let handle = std::mem::take(&mut graph.handle);
+        let _relaxed = Relaxed::enter();
+        let _entered = graph.context.enter()?;
+        driver!(cuGraphDestroy(handle as sys::CUgraph))
+    }
+
+    /// Its state.
+    pub fn info(&self) -> Info {
+        self.lock().as_ref().map_or(
+            Info {
+                nodes: self.nodes,
+                ..Info::default()
+            },
+            |graph| Info {
+                address: graph.handle,
+                nodes: self.nodes,
+                held: graph.keep.len(),
+            },
+        )
+    }
+}
+
+/// An executable graph. The lock keeps launches and destruction of one exec apart.
+pub struct Exec {
+    slot: Mutex<Option<Arc<LiveExec>>>,
+    nodes: usize,
+}
+
+/// What pending launches hold on to.
+struct LiveExec {
+    handle: Mutex<usize>,
+    context: Arc<Context>,
+    keep: Arc<KeepSet>,
+}
+
+impl Drop for LiveExec {
+    fn drop(&mut self) {
+        let handle = *self.handle.get_mut().unwrap_or_else(|e| e.into_inner());
+        if handle != 0 {
+            release::queue(Release::Exec(handle, self.context.clone()));
+        }
+    }
+}
+
+impl Exec {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<LiveExec>>> {
+        self.slot.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Enqueues the whole graph on a stream, which retains it until it is known to be idle.
+    /// `cuGraphLaunch`
+    pub fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
+        let slot = self.lock();
+        let exec = slot
+            .as_ref()
+            .ok_or_else(|| Error::invalid("the exec was destroyed"))?;
+        exec.context.check_alive()?;
+        if exec.context.handle() != stream.context().handle() {
+            return Err(Error::invalid(
+                "the exec was captured in one context and the stream belongs to another",
+            ));
+        }
+        let handle = *exec.handle.lock().unwrap_or_else(|e| e.into_inner());
+        stream.submit(smallvec![Operand::Shared(exec.clone() as Shared)], |s| {
+            driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
+                let capturing = capture::begun_on(stream.handle()).is_some();
+                if capturing {
+                    return e.explained("a graph cannot be launched on a stream that is capturing");
+                }
+                e
+            })
+        })
+    }
+
+    /// Destroys the exec now. Launches that are pending complete, and what they use stays until
+    /// they have. Again is harmless. `cuGraphExecDestroy`
+    pub fn destroy(&self) -> Result<()> {
+        let Some(exec) = self.lock().take() else {
+            return Ok(());
+        };
+        let handle = std::mem::take(&mut *exec.handle.lock().unwrap_or_else(|e| e.into_inner()));
+        let _relaxed = Relaxed::enter();
+        let _entered = exec.context.enter()?;
+        driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
+    }
+
+    /// Its state.
+    pub fn info(&self) -> Info {
+        self.lock().as_ref().map_or(
+            Info {
+                nodes: self.nodes,
+                ..Info::default()
+            },
+            |exec| Info {
+                address: *exec.handle.lock().unwrap_or_else(|e| e.into_inner()),
+                nodes: self.nodes,
+                held: exec.keep.len(),
+            },
+        )
+    }
+}

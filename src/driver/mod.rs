@@ -1,0 +1,33 @@
+//! Safe Rust over the CUDA driver: one file per concept.
+//!
+//! Lock order, outermost first: an exec or a graph, a stream, a capture, the capture registry.
+//! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
+
+pub mod capture;
+pub mod context;
+pub mod device;
+pub mod error;
+pub mod event;
+pub mod graph;
+pub mod launch;
+pub mod library;
+pub mod memory;
+pub mod module;
+pub mod release;
+pub mod retain;
+pub mod stream;
+
+pub use error::{Error, Result};
+
+/// Calls a driver function and turns its status into a `Result` that knows the function's name.
+macro_rules! driver {
+    ($name:ident ( $($arg:expr),* $(,)? )) => {
+        $crate::driver::error::check(
+            stringify!($name),
+            // SAFETY: `library::ready` has found the symbol; handles come from live owners of this
+            // layer, and every pointer is to a local or to memory that outlives the call.
+            unsafe { cudarc::driver::sys::$name($($arg),*) },
+        )
+    };
+}
+pub(crate) use driver;

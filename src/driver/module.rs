@@ -1,0 +1,241 @@
+//! Modules, their kernels and their variables.
+
+use super::context::Context;
+use super::launch::Parameter;
+use super::memory::Allocation;
+use super::release::{self, Drain, Release};
+use super::{driver, library, Error, Result};
+use cudarc::driver::sys::{self, CUjit_option, CUresult};
+use std::ffi::{c_void, CString};
+use std::sync::Arc;
+
+/// A loaded module.
+pub struct Module {
+    handle: usize,
+    context: Arc<Context>,
+}
+
+/// One option of the driver's compiler.
+pub enum JitOption {
+    /// A number, as the driver takes it in place of a pointer.
+    Value(i32, usize),
+    /// A buffer for a log: its address and bytes.
+    Log(i32, *mut u8, usize),
+}
+
+const INFO_LOG: i32 = CUjit_option::CU_JIT_INFO_LOG_BUFFER as i32;
+const ERROR_LOG: i32 = CUjit_option::CU_JIT_ERROR_LOG_BUFFER as i32;
+
+impl Module {
+    /// Loads an image (PTX text, or a cubin or fatbin) into the current context; on failure the
+    /// compiler's log is in the error. `cuModuleLoadDataEx`
+    ///
+    /// # Safety
+    /// Log buffers must be writable and stay where they are during the call.
+    pub unsafe fn load(image: &[u8], options: &[JitOption]) -> Result<Arc<Module>> {
+        type Load = unsafe extern "C" fn(
+            *mut sys::CUmodule,
+            *const c_void,
+            u32,
+            *mut i32,
+            *mut *mut c_void,
+        ) -> CUresult;
+        let context = Context::current()?;
+        release::drain(Drain::Quick);
+        // The driver reads text up to its NUL.
+        let mut image = image.to_vec();
+        image.push(0);
+        let mut own_log = vec![0u8; 16 * 1024];
+        let mut names = Vec::new();
+        let mut values: Vec<*mut c_void> = Vec::new();
+        let mut log = |name: i32, address: *mut u8, size: usize| {
+            // The size option follows each buffer option in the driver's numbering.
+            names.extend([name, name + 1]);
+            values.extend([address.cast::<c_void>(), size as *mut c_void]);
+        };
+        let mut error_log: (*const u8, usize) = (own_log.as_ptr(), own_log.len());
+        let mut has_error_log = false;
+        for option in options {
+            if let JitOption::Log(name, address, size) = *option {
+                if name != INFO_LOG && name != ERROR_LOG {
+                    return Err(Error::invalid(format!("option {name} takes no buffer")));
+                }
+                if name == ERROR_LOG {
+                    error_log = (address, size);
+                    has_error_log = true;
+                }
+                log(name, address, size);
+            }
+        }
+        if !has_error_log {
+            log(ERROR_LOG, own_log.as_mut_ptr(), own_log.len());
+        }
+        for option in options {
+            if let JitOption::Value(name, value) = *option {
+                names.push(name);
+                values.push(value as *mut c_void);
+            }
+        }
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: `cuModuleLoadDataEx` has this C signature (the option enum is an int); both
+        // arrays have `names.len()` entries and all buffers outlive the call.
+        let status = unsafe {
+            match sys::culib().get::<Load>(b"cuModuleLoadDataEx") {
+                Ok(function) => function(
+                    &mut handle,
+                    image.as_ptr().cast(),
+                    names.len() as u32,
+                    names.as_mut_ptr(),
+                    values.as_mut_ptr(),
+                ),
+                Err(_) => CUresult::CUDA_ERROR_NOT_SUPPORTED,
+            }
+        };
+        super::error::check("cuModuleLoadDataEx", status).map_err(|e| {
+            // SAFETY: the driver writes a NUL-terminated text into this buffer of known size.
+            let text = unsafe { std::slice::from_raw_parts(error_log.0, error_log.1) };
+            let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+            e.explained(String::from_utf8_lossy(&text[..end]).trim())
+        })?;
+        Ok(Arc::new(Module {
+            handle: handle as usize,
+            context,
+        }))
+    }
+
+    /// The context that the module was loaded into.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The driver's handle.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+
+    /// A kernel by its name. `cuModuleGetFunction`
+    pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
+        let _entered = self.context.enter()?;
+        let c_name = c_name(name)?;
+        let mut handle = std::ptr::null_mut();
+        let module = self.handle as sys::CUmodule;
+        driver!(cuModuleGetFunction(&mut handle, module, c_name.as_ptr()))
+            .map_err(|e| e.explained(format!("the module has no kernel named {name:?}")))?;
+        Function::new(handle as usize, name, self.clone())
+    }
+
+    /// A variable by its name. `cuModuleGetGlobal`
+    pub fn global(self: &Arc<Self>, name: &str) -> Result<Arc<Allocation>> {
+        let _entered = self.context.enter()?;
+        let c_name = c_name(name)?;
+        let (mut address, mut size) = (0, 0);
+        let module = self.handle as sys::CUmodule;
+        driver!(cuModuleGetGlobal_v2(
+            &mut address,
+            &mut size,
+            module,
+            c_name.as_ptr()
+        ))
+        .map_err(|e| e.explained(format!("the module has no variable named {name:?}")))?;
+        Ok(Allocation::of_module(address, size, self.clone()))
+    }
+}
+
+fn c_name(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::invalid(format!("name {name:?} holds a NUL character")))
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        release::queue(Release::Module(self.handle, self.context.clone()));
+    }
+}
+
+/// A kernel, which keeps its module loaded.
+pub struct Function {
+    handle: usize,
+    name: String,
+    module: Arc<Module>,
+    /// The kernel's parameters, or `None` if the driver cannot tell (before CUDA 12.4).
+    parameters: Option<Vec<Parameter>>,
+    max_threads: u32,
+}
+
+impl Function {
+    fn new(handle: usize, name: &str, module: Arc<Module>) -> Result<Arc<Function>> {
+        let mut function = Function {
+            handle,
+            name: name.to_string(),
+            module,
+            parameters: None,
+            max_threads: 0,
+        };
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        function.max_threads = function.attribute(attribute as i32)?.max(0) as u32;
+        function.parameters = function.ask_parameters()?;
+        Ok(Arc::new(function))
+    }
+
+    fn ask_parameters(&self) -> Result<Option<Vec<Parameter>>> {
+        if !library::has("cuFuncGetParamInfo") {
+            return Ok(None);
+        }
+        let mut parameters = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            let function = self.handle as sys::CUfunction;
+            // SAFETY: the symbol is there, the handle is alive, the pointers are to locals.
+            let status = unsafe {
+                sys::cuFuncGetParamInfo(function, parameters.len(), &mut offset, &mut size)
+            };
+            match status {
+                CUresult::CUDA_SUCCESS => parameters.push(Parameter { size }),
+                // The index after the last parameter.
+                CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(parameters)),
+                CUresult::CUDA_ERROR_NOT_SUPPORTED => return Ok(None),
+                status => super::error::check("cuFuncGetParamInfo", status)?,
+            }
+        }
+    }
+
+    /// An attribute by its number. `cuFuncGetAttribute`
+    pub fn attribute(&self, attribute: i32) -> Result<i32> {
+        type Get = unsafe extern "C" fn(*mut i32, i32, sys::CUfunction) -> CUresult;
+        let _entered = self.module.context.enter()?;
+        let mut value = 0;
+        // SAFETY: `cuFuncGetAttribute` has this C signature; the enum is an int there.
+        let status = unsafe {
+            match sys::culib().get::<Get>(b"cuFuncGetAttribute") {
+                Ok(function) => function(&mut value, attribute, self.handle as sys::CUfunction),
+                Err(_) => CUresult::CUDA_ERROR_NOT_SUPPORTED,
+            }
+        };
+        super::error::check("cuFuncGetAttribute", status)?;
+        Ok(value)
+    }
+
+    /// The driver's handle.
+    pub fn handle(&self) -> usize {
+        self.handle
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The module that the kernel is in.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Threads that a block of this kernel may have.
+    pub fn max_threads(&self) -> u32 {
+        self.max_threads
+    }
+
+    /// The kernel's parameters where the driver can tell.
+    pub fn parameters(&self) -> Option<&[Parameter]> {
+        self.parameters.as_deref()
+    }
+}

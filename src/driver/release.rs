@@ -1,0 +1,159 @@
+//! Giving handles back to the driver: the only place that destroys anything.
+//!
+//! A finalizer of the OCaml garbage collector only moves its `Arc` to [`DROPPED`]. Dropping the last
+//! `Arc` of an owner, wherever that happens, only queues a [`Release`]. Ordinary calls drain the
+//! queues. Freeing memory and unloading modules wait for the whole device, so these are drained only
+//! where waiting is expected.
+
+use super::capture::{self, Relaxed};
+use super::context::Context;
+use super::retain::Shared;
+use super::stream::StreamState;
+use super::{driver, library, Result};
+use crossbeam_queue::SegQueue;
+use cudarc::driver::sys::{self, CUresult};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A handle that nobody holds any more.
+pub enum Release {
+    /// `cuMemFree`; waits for the device.
+    Memory(u64, Arc<Context>),
+    /// `cuModuleUnload`; waits for the device.
+    Module(usize, Arc<Context>),
+    /// `cuDevicePrimaryCtxRelease` for a device.
+    PrimaryContext(i32),
+    /// `cuCtxDestroy`
+    CreatedContext(usize),
+    /// `cuEventDestroy`
+    Event(usize, Arc<Context>),
+    /// `cuStreamDestroy`, once its pending work is done.
+    Stream(usize, Arc<Context>, Arc<StreamState>),
+    /// `cuGraphDestroy`
+    Graph(usize, Arc<Context>),
+    /// `cuGraphExecDestroy`
+    Exec(usize, Arc<Context>),
+}
+
+static DROPPED: SegQueue<Shared> = SegQueue::new();
+static QUICK: SegQueue<Release> = SegQueue::new();
+static SLOW: SegQueue<Release> = SegQueue::new();
+/// Streams without an owner whose work is not known to be done.
+static LINGERING: Mutex<Vec<Release>> = Mutex::new(Vec::new());
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// Which releases a call is ready to wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Drain {
+    /// Those that return at once.
+    Quick,
+    /// Also those that wait until the device is idle.
+    All,
+}
+
+/// Takes over what a garbage-collected value held. Safe to call from a GC finalizer: no driver
+/// call, no lock, no panic.
+pub fn dropped(owner: Shared) {
+    DROPPED.push(owner);
+}
+
+/// Queues the destruction of a handle.
+pub fn queue(release: Release) {
+    match release {
+        Release::Memory(..)
+        | Release::Module(..)
+        | Release::PrimaryContext(_)
+        | Release::CreatedContext(_) => SLOW.push(release),
+        _ => QUICK.push(release),
+    }
+}
+
+/// How many releases the driver has refused so far.
+pub fn failed() -> u64 {
+    FAILED.load(Ordering::Relaxed)
+}
+
+/// Runs what is queued. Never fails: a refused release is counted.
+pub fn drain(how: Drain) {
+    if !library::usable() {
+        return;
+    }
+    retry_lingering();
+    loop {
+        // Dropping an owner may queue releases, and a release may drop owners.
+        if let Some(owner) = DROPPED.pop() {
+            drop(owner);
+        } else if let Some(release) = QUICK.pop() {
+            run(release);
+        } else if let Some(release) = SLOW.pop().filter(|_| how == Drain::All) {
+            run(release);
+        } else {
+            return;
+        }
+    }
+}
+
+fn retry_lingering() {
+    let waiting = match LINGERING.try_lock() {
+        Ok(mut lingering) => std::mem::take(&mut *lingering),
+        Err(_) => return,
+    };
+    waiting.into_iter().for_each(run);
+}
+
+fn run(release: Release) {
+    let _relaxed = Relaxed::enter();
+    if let Err(error) = attempt(release) {
+        // A context that is gone has taken its handles along.
+        let gone = [
+            CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+            CUresult::CUDA_ERROR_DEINITIALIZED,
+            CUresult::CUDA_ERROR_INVALID_CONTEXT,
+        ];
+        if !gone.iter().any(|status| error.is(*status)) {
+            FAILED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn attempt(release: Release) -> Result<()> {
+    match release {
+        Release::Memory(address, context) => {
+            let _entered = context.enter()?;
+            driver!(cuMemFree_v2(address))
+        }
+        Release::Module(module, context) => {
+            let _entered = context.enter()?;
+            driver!(cuModuleUnload(module as sys::CUmodule))
+        }
+        Release::PrimaryContext(device) => driver!(cuDevicePrimaryCtxRelease_v2(device)),
+        Release::CreatedContext(context) => driver!(cuCtxDestroy_v2(context as sys::CUcontext)),
+        Release::Event(event, context) => {
+            let _entered = context.enter()?;
+            driver!(cuEventDestroy_v2(event as sys::CUevent))
+        }
+        Release::Graph(graph, context) => {
+            let _entered = context.enter()?;
+            driver!(cuGraphDestroy(graph as sys::CUgraph))
+        }
+        Release::Exec(exec, context) => {
+            let _entered = context.enter()?;
+            driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
+        }
+        Release::Stream(stream, context, state) => {
+            let _entered = context.enter()?;
+            capture::abandon(stream);
+            // Destroying a stream does not wait for its work, so what that work uses stays until
+            // the stream is known to be idle.
+            // SAFETY: the handle is destroyed only below.
+            let status = unsafe { sys::cuStreamQuery(stream as sys::CUstream) };
+            if status == CUresult::CUDA_ERROR_NOT_READY {
+                let mut lingering = LINGERING.lock().unwrap_or_else(|e| e.into_inner());
+                lingering.push(Release::Stream(stream, context.clone(), state));
+                return Ok(());
+            }
+            state.release_all();
+            driver!(cuStreamDestroy_v2(stream as sys::CUstream))
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What work keeps alive, and the two kinds of set that hold it.
+//!
+//! Retaining is cloning an `Arc`. A set holds each resource once, so that a million launches of the
+//! same kernel need constant memory.
+
+use super::memory::{Allocation, Held};
+use super::Result;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Any owner of a driver handle or of host memory.
+pub type Shared = Arc<dyn Any + Send + Sync>;
+
+/// Something that a piece of work needs.
+pub enum Operand {
+    /// Device memory, held against an explicit free while this lives.
+    Memory(Held),
+    /// A module, event, exec, context...
+    Shared(Shared),
+    /// Host memory at an address, and what keeps it alive.
+    Host(usize, Shared),
+}
+
+/// The operands of one operation.
+pub type Operands = SmallVec<[Operand; 8]>;
+
+impl Operand {
+    /// Device memory as an operand; an error if the user has freed it.
+    pub fn memory(allocation: &Arc<Allocation>) -> Result<Operand> {
+        Ok(Operand::Memory(Held::new(allocation)?))
+    }
+
+    /// What tells this resource from every other one that is alive.
+    fn key(&self) -> usize {
+        match self {
+            Operand::Memory(held) => Arc::as_ptr(held.allocation()) as usize,
+            Operand::Shared(shared) => Arc::as_ptr(shared).cast::<()>() as usize,
+            Operand::Host(address, _) => *address,
+        }
+    }
+}
+
+/// Resources of work that may be pending on a stream, each with the number of the last operation
+/// that used it.
+#[derive(Default)]
+pub struct PendingSet {
+    entries: HashMap<usize, (Shared, u64)>,
+}
+
+impl PendingSet {
+    /// Retains the operands of operation number `sequence`.
+    pub fn retain(&mut self, operands: &Operands, sequence: u64) {
+        for operand in operands {
+            self.entries
+                .entry(operand.key())
+                .and_modify(|(_, last)| *last = sequence)
+                .or_insert_with(|| {
+                    let shared: Shared = match operand {
+                        Operand::Memory(held) => held.allocation().clone(),
+                        Operand::Shared(shared) | Operand::Host(_, shared) => shared.clone(),
+                    };
+                    (shared, sequence)
+                });
+        }
+    }
+
+    /// Takes out what no operation after number `sequence` has used.
+    pub fn take_up_to(&mut self, sequence: u64) -> Vec<Shared> {
+        if self.entries.values().all(|(_, last)| *last <= sequence) {
+            return self
+                .entries
+                .drain()
+                .map(|(_, (shared, _))| shared)
+                .collect();
+        }
+        let done: Vec<usize> = self
+            .entries
+            .iter()
+            .filter(|(_, (_, last))| *last <= sequence)
+            .map(|(key, _)| *key)
+            .collect();
+        done.iter()
+            .filter_map(|key| self.entries.remove(key))
+            .map(|(shared, _)| shared)
+            .collect()
+    }
+
+    /// How many resources are held.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Resources of captured work: held, device memory included, until the last graph or exec that
+/// shares the set goes.
+#[derive(Default)]
+pub struct KeepSet {
+    entries: HashMap<usize, Operand>,
+}
+
+impl KeepSet {
+    /// Retains `operands` for as long as the set lives.
+    pub fn retain(&mut self, operands: Operands) {
+        for operand in operands {
+            self.entries.entry(operand.key()).or_insert(operand);
+        }
+    }
+
+    /// How many resources are held.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operands(items: &[&Arc<String>]) -> Operands {
+        items
+            .iter()
+            .map(|item| Operand::Shared((*item).clone() as Shared))
+            .collect()
+    }
+
+    #[test]
+    fn a_resource_is_held_once_and_goes_after_its_last_use() {
+        let (a, b) = (Arc::new("a".to_string()), Arc::new("b".to_string()));
+        let mut pending = PendingSet::default();
+        for sequence in 1..=1000 {
+            pending.retain(&operands(&[&a]), sequence);
+        }
+        pending.retain(&operands(&[&b]), 5);
+        assert_eq!((pending.len(), Arc::strong_count(&a)), (2, 2));
+        drop(pending.take_up_to(999));
+        assert_eq!((pending.len(), Arc::strong_count(&b)), (1, 1));
+        drop(pending.take_up_to(1000));
+        assert_eq!((pending.len(), Arc::strong_count(&a)), (0, 1));
+    }
+
+    #[test]
+    fn host_memory_is_told_apart_by_its_address() {
+        let root = Arc::new("root".to_string());
+        let mut keep = KeepSet::default();
+        for address in [64, 64, 128] {
+            keep.retain(smallvec::smallvec![Operand::Host(
+                address,
+                root.clone() as Shared
+            )]);
+        }
+        assert_eq!((keep.len(), Arc::strong_count(&root)), (2, 3));
+    }
+}

@@ -1,0 +1,123 @@
+//! `Raw.init`, `Raw.ctx_*` and the release queue.
+
+use super::custom::{alloc, get};
+use super::run::{blocking, guarded, status, value};
+use super::value::{int, nativeint, string, to_int, UNIT};
+use crate::driver::context::{self, Context};
+use crate::driver::release::{self, Drain};
+use crate::driver::{driver, library};
+use ocaml::sys::Value;
+
+#[no_mangle]
+extern "C" fn cudagraph_init(flags: Value) -> Value {
+    let flags = to_int(flags) as u32;
+    status(blocking(|| library::init(flags)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_driver_description(_unit: Value) -> Value {
+    string(library::description().as_bytes())
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_driver_version(_unit: Value) -> Value {
+    value(guarded(library::version), |v| int(v as isize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_primary_ctx_reset(device: Value) -> Value {
+    let device = to_int(device) as i32;
+    status(blocking(|| context::reset_primary(device)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_primary(device: Value) -> Value {
+    let device = to_int(device) as i32;
+    value(blocking(|| Context::primary(device)), alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_create(flags: Value, device: Value) -> Value {
+    let (flags, device) = (to_int(flags) as u32, to_int(device) as i32);
+    value(blocking(|| Context::create(flags, device)), alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_current(_unit: Value) -> Value {
+    value(guarded(Context::current), alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_set_current(context: Value) -> Value {
+    let context = get::<Context>(context);
+    status(guarded(|| context.set_current()))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_push(context: Value) -> Value {
+    let context = get::<Context>(context);
+    status(guarded(|| context.push()))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_pop(_unit: Value) -> Value {
+    value(guarded(Context::pop), alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_device(_unit: Value) -> Value {
+    let device = guarded(|| {
+        let _context = Context::current()?;
+        let mut device = 0;
+        driver!(cuCtxGetDevice(&mut device))?;
+        Ok(device)
+    });
+    value(device, |d| int(d as isize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_flags(_unit: Value) -> Value {
+    let flags = guarded(|| {
+        let _context = Context::current()?;
+        let mut flags = 0;
+        driver!(cuCtxGetFlags(&mut flags))?;
+        Ok(flags)
+    });
+    value(flags, |f| int(f as isize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_get_limit(limit: Value) -> Value {
+    let limit = to_int(limit) as i32;
+    value(guarded(|| Context::limit(limit)), |n| int(n as isize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_set_limit(limit: Value, n: Value) -> Value {
+    let (limit, n) = (to_int(limit) as i32, to_int(n));
+    status(guarded(|| Context::set_limit(limit, n)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_synchronize(_unit: Value) -> Value {
+    status(blocking(Context::synchronize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_address(context: Value) -> Value {
+    nativeint(get::<Context>(context).handle() as u64)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_drain(_unit: Value) -> Value {
+    let _ = blocking(|| {
+        release::drain(Drain::All);
+        Ok(())
+    });
+    UNIT
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_failed_releases(_unit: Value) -> Value {
+    int(release::failed() as isize)
+}
