@@ -39,6 +39,7 @@ pub struct Capture {
     id: u64,
     origin: usize,
     origin_is_non_blocking: bool,
+    context: usize,
     mode: CUstreamCaptureMode,
     thread: usize,
     recording: Mutex<Recording>,
@@ -109,6 +110,7 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
             id,
             origin: stream.handle(),
             origin_is_non_blocking: stream.is_non_blocking(),
+            context: stream.context().handle(),
             mode,
             thread: this_thread(),
             recording: Mutex::default(),
@@ -238,28 +240,70 @@ pub fn status(stream: usize) -> Result<CUstreamCaptureStatus> {
     Ok(status)
 }
 
-/// Refuses work that would silently run once instead of being captured: made by a thread that
-/// captures, unless its capture is RELAXED.
-pub fn refuse_uncaptured(what: &str) -> Result<()> {
+/// Refuses work on the NULL stream of a context, which the driver would do now instead of capturing
+/// it, or for which it would break a capture: work of a thread that captures, unless its capture is
+/// RELAXED, and any work while a blocking stream of the context captures.
+pub fn refuse_uncaptured(what: &str, context: usize) -> Result<()> {
     if OPEN.load(Ordering::Acquire) == 0 {
         return Ok(());
     }
     let thread = this_thread();
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    match captures()
+    let captures = captures();
+    let blocking = captures
         .iter()
-        .find(|c| c.thread == thread && c.mode != relaxed)
-    {
+        .find(|c| !c.origin_is_non_blocking && c.context == context);
+    let (status, capture, why) = match blocking {
+        Some(capture) => (
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+            capture,
+            "would have to wait for that stream, which is blocking, and break the capture; create \
+             the stream with ~non_blocking:true",
+        ),
+        None => match captures
+            .iter()
+            .find(|c| c.thread == thread && c.mode != relaxed)
+        {
+            None => return Ok(()),
+            Some(capture) => (
+                CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                capture,
+                "would run now and not be captured; enqueue it on that stream, or begin the \
+                 capture with mode RELAXED",
+            ),
+        },
+    };
+    let who = if capture.thread == thread {
+        "this"
+    } else {
+        "another"
+    };
+    Err(Error::new(
+        status,
+        format!(
+            "{who} thread is capturing stream 0x{:x}, and {what} {why}",
+            capture.origin
+        ),
+    ))
+}
+
+/// Refuses a call that would break the capture of another thread: on `stream`, or on anything in
+/// the process. The thread that captures gets the driver's own answer.
+pub fn refuse_for_others(what: &str, stream: Option<&Stream>) -> Result<()> {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    let thread = this_thread();
+    let found = match stream {
+        Some(stream) => of_stream(stream)?,
+        None => captures().first().cloned(),
+    };
+    match found.filter(|capture| capture.thread != thread) {
         None => Ok(()),
         Some(capture) => Err(Error::new(
-            if capture.origin_is_non_blocking {
-                CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-            } else {
-                CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-            },
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
             format!(
-                "{what} would run now and not be captured, while this thread captures stream \
-                 0x{:x}; enqueue it on that stream, or begin the capture with mode RELAXED",
+                "another thread is capturing stream 0x{:x}, and {what} would break that capture",
                 capture.origin
             ),
         )),
@@ -308,5 +352,25 @@ impl Drop for Relaxed {
     fn drop(&mut self) {
         // SAFETY: as in `enter`.
         let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.previous) };
+    }
+}
+
+/// Makes the calls of a thread that does not capture harmless to the captures of other threads. A
+/// thread that captures is not shielded: what it does wrong breaks its capture, as documented.
+pub struct Shield {
+    _relaxed: Option<Relaxed>,
+}
+
+impl Shield {
+    /// Shields the captures of others until the guard goes.
+    pub fn enter() -> Shield {
+        if OPEN.load(Ordering::Acquire) == 0 {
+            return Shield { _relaxed: None };
+        }
+        let thread = this_thread();
+        let captures_itself = captures().iter().any(|c| c.thread == thread);
+        Shield {
+            _relaxed: (!captures_itself).then(Relaxed::enter),
+        }
     }
 }

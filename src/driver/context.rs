@@ -3,7 +3,7 @@
 use super::device::Limits;
 use super::release::{self, Release};
 use super::stream::StreamState;
-use super::{driver, library, Error, Result};
+use super::{capture, driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -149,6 +149,7 @@ impl Context {
     /// Waits for all work in the current context, then lets go what that work used.
     pub fn synchronize() -> Result<()> {
         let context = Context::current()?;
+        capture::refuse_for_others("waiting for the whole context", None)?;
         let marks = context.marks();
         driver!(cuCtxSynchronize())?;
         marks
@@ -202,6 +203,11 @@ impl Context {
             CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
             "its context was reset; whatever was made in it is gone",
         ))
+    }
+
+    /// Whether the context was not reset since.
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
     }
 
     /// The limits of this context's device, asked for once.

@@ -65,16 +65,29 @@ pub fn snake_case(name: &str) -> String {
         Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
         _ => name,
     };
-    let mut snake = String::with_capacity(base.len() + 8);
-    let mut previous_lower = false;
-    for c in base.chars() {
-        if c.is_ascii_uppercase() && previous_lower {
+    // The direction of a copy keeps its capitals.
+    for (direction, written) in [
+        ("HtoD", "_H_to_D"),
+        ("DtoH", "_D_to_H"),
+        ("DtoD", "_D_to_D"),
+    ] {
+        if let Some((before, after)) = base.split_once(direction) {
+            return format!("{}{written}{}", underscored(before), underscored(after));
+        }
+    }
+    underscored(base)
+}
+
+fn underscored(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        let word_ends = snake.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if c.is_ascii_uppercase() && (word_ends || snake.is_empty()) {
             snake.push('_');
         }
-        previous_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
-        snake.push(c.to_ascii_lowercase());
+        snake.push(c);
     }
-    snake
+    snake.to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -88,6 +101,7 @@ mod tests {
             snake_case("cuGraphInstantiateWithFlags"),
             "cu_graph_instantiate_with_flags"
         );
-        assert_eq!(snake_case("cuMemcpyHtoD_v2"), "cu_memcpy_hto_d");
+        assert_eq!(snake_case("cuMemcpyHtoDAsync_v2"), "cu_memcpy_H_to_D_async");
+        assert_eq!(snake_case("cuMemcpyHtoD_v2"), "cu_memcpy_H_to_D");
     }
 }

@@ -77,6 +77,7 @@ impl Event {
     /// Waits until the event has happened. `cuEventSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
+        let _shield = capture::Shield::enter();
         driver!(cuEventSynchronize(self.raw())).map_err(|e| self.explain(e))
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Both share one set of what the captured work uses, so that either may be destroyed first.
 
-use super::capture::{self, Relaxed};
+use super::capture::{self, Relaxed, Shield};
 use super::context::Context;
 use super::release::{self, Drain, Release};
 use super::retain::{KeepSet, Operand, Shared};
 use super::stream::Stream;
-use super::{driver, Error, Result};
+use super::{driver, library, Error, Result};
 use cudarc::driver::sys;
 use smallvec::smallvec;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -77,6 +77,7 @@ impl Graph {
             .as_ref()
             .ok_or_else(|| Error::invalid("the graph was destroyed"))?;
         let _entered = graph.context.enter()?;
+        let _shield = Shield::enter();
         let mut handle = std::ptr::null_mut();
         driver!(cuGraphInstantiateWithFlags(
             &mut handle,
@@ -96,10 +97,14 @@ impl Graph {
 
     /// Destroys the graph now; again is harmless. `cuGraphDestroy`
     pub fn destroy(&self) -> Result<()> {
+        library::ready()?;
         let Some(mut graph) = self.lock().take() else {
             return Ok(());
         };
         let handle = std::mem::take(&mut graph.handle);
+        if !graph.context.is_alive() {
+            return Ok(());
+        }
         let _relaxed = Relaxed::enter();
         let _entered = graph.context.enter()?;
         driver!(cuGraphDestroy(handle as sys::CUgraph))
@@ -151,6 +156,7 @@ impl Exec {
     /// Enqueues the whole graph on a stream, which retains it until it is known to be idle.
     /// `cuGraphLaunch`
     pub fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
+        library::ready()?;
         let slot = self.lock();
         let exec = slot
             .as_ref()
@@ -176,10 +182,14 @@ impl Exec {
     /// Destroys the exec now. Launches that are pending complete, and what they use stays until
     /// they have. Again is harmless. `cuGraphExecDestroy`
     pub fn destroy(&self) -> Result<()> {
+        library::ready()?;
         let Some(exec) = self.lock().take() else {
             return Ok(());
         };
         let handle = std::mem::take(&mut *exec.handle.lock().unwrap_or_else(|e| e.into_inner()));
+        if !exec.context.is_alive() {
+            return Ok(());
+        }
         let _relaxed = Relaxed::enter();
         let _entered = exec.context.enter()?;
         driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))

@@ -141,7 +141,7 @@ impl Launch {
     }
 
     /// Makes the driver call; [`Launch::check`] came first.
-    pub fn enqueue(&mut self, stream: sys::CUstream) -> Result<()> {
+    pub(super) fn enqueue(&mut self, stream: sys::CUstream) -> Result<()> {
         let mut pointers: SmallVec<[*mut c_void; 16]> = self
             .words
             .iter_mut()

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::module::Module;
 use super::release::{self, Drain, Release};
-use super::{capture, driver, Error, Result};
+use super::{capture, driver, library, Error, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ impl Allocation {
         let context = Context::current()?;
         // An allocation may wait for the device anyway.
         release::drain(Drain::All);
+        let _shield = capture::Shield::enter();
         let mut address = 0;
         driver!(cuMemAlloc_v2(&mut address, size)).map_err(|e| {
             let detail = format!("size_in_bytes {size}");
@@ -92,7 +93,7 @@ impl Allocation {
                 "the memory is a module's global variable, which goes with its module",
             ));
         }
-        self.context.check_alive()?;
+        library::ready()?;
         let mut state = self.state.load(Ordering::Acquire);
         loop {
             if state & DEAD != 0 {
@@ -108,6 +109,9 @@ impl Allocation {
                 Ok(_) => break,
                 Err(now) => state = now,
             }
+        }
+        if !self.context.is_alive() {
+            return Ok(());
         }
         let _relaxed = capture::Relaxed::enter();
         let _entered = self.context.enter()?;
@@ -192,7 +196,7 @@ pub fn info() -> Result<(usize, usize)> {
 /// Prepares a synchronous operation on memory: not while this thread captures, and in the memory's
 /// own context.
 fn synchronous(memory: &Allocation) -> Result<super::context::Entered> {
-    capture::refuse_uncaptured("a synchronous copy or memset")?;
+    capture::refuse_uncaptured("a synchronous copy or memset", memory.context.handle())?;
     memory.context.enter()
 }
 

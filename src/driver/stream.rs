@@ -143,7 +143,7 @@ impl Stream {
         self.context.check_alive()?;
         let mut queue = self.state.lock();
         if self.handle == 0 {
-            capture::refuse_uncaptured("work on the NULL stream")?;
+            capture::refuse_uncaptured("work on the NULL stream", self.context.handle())?;
         } else if let Some(capture) = capture::of_stream(self)? {
             return capture.record(self, operands, || call(self.raw()));
         }
@@ -166,6 +166,8 @@ impl Stream {
     /// Waits for the stream's work, then lets go what it used. `cuStreamSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
+        capture::refuse_for_others("waiting for a stream that captures", Some(self))?;
+        let _shield = capture::Shield::enter();
         let mark = self.state.mark();
         driver!(cuStreamSynchronize(self.raw()))?;
         self.state.release_up_to(mark);
@@ -176,6 +178,7 @@ impl Stream {
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`
     pub fn is_idle(&self) -> Result<bool> {
         self.context.check_alive()?;
+        capture::refuse_for_others("asking whether a stream that captures is idle", Some(self))?;
         // A query of this stream must not harm a capture on another one.
         let _relaxed = capture::Relaxed::enter();
         let mark = self.state.mark();
