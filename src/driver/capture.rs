@@ -60,6 +60,18 @@ impl Capture {
         self.recording.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// The error for a call that is refused for the sake of this capture.
+    fn refusal(&self, status: CUresult, what: &str, why: &str) -> Error {
+        let who = if self.thread == this_thread() {
+            "this"
+        } else {
+            "another"
+        };
+        let origin = self.origin;
+        let detail = format!("{who} thread is capturing stream 0x{origin:x}, and {what} {why}");
+        Error::new(status, detail)
+    }
+
     /// Retains the operands with the capture, then makes the driver call that records the work. The
     /// lock is held throughout: the capture cannot end in between.
     pub fn record(
@@ -240,51 +252,47 @@ pub fn status(stream: usize) -> Result<CUstreamCaptureStatus> {
     Ok(status)
 }
 
-/// Refuses work on the NULL stream of a context, which the driver would do now instead of capturing
-/// it, or for which it would break a capture: work of a thread that captures, unless its capture is
-/// RELAXED, and any work while a blocking stream of the context captures.
+/// Refuses any use of a context's NULL stream while a blocking stream of that context captures: the
+/// driver would break the capture, whoever calls and in whatever mode.
+pub fn refuse_null_stream(what: &str, context: usize) -> Result<()> {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    match captures()
+        .iter()
+        .find(|c| !c.origin_is_non_blocking && c.context == context)
+    {
+        None => Ok(()),
+        Some(capture) => Err(capture.refusal(
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+            what,
+            "would wait for that stream, which is blocking, and so break the capture; create the \
+             stream with ~non_blocking:true",
+        )),
+    }
+}
+
+/// Refuses work on the NULL stream that would silently run once instead of being captured: made by
+/// a thread that captures, unless its capture is RELAXED.
 pub fn refuse_uncaptured(what: &str, context: usize) -> Result<()> {
+    refuse_null_stream(what, context)?;
     if OPEN.load(Ordering::Acquire) == 0 {
         return Ok(());
     }
     let thread = this_thread();
     let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    let captures = captures();
-    let blocking = captures
+    match captures()
         .iter()
-        .find(|c| !c.origin_is_non_blocking && c.context == context);
-    let (status, capture, why) = match blocking {
-        Some(capture) => (
-            CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-            capture,
-            "would have to wait for that stream, which is blocking, and break the capture; create \
-             the stream with ~non_blocking:true",
-        ),
-        None => match captures
-            .iter()
-            .find(|c| c.thread == thread && c.mode != relaxed)
-        {
-            None => return Ok(()),
-            Some(capture) => (
-                CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                capture,
-                "would run now and not be captured; enqueue it on that stream, or begin the \
-                 capture with mode RELAXED",
-            ),
-        },
-    };
-    let who = if capture.thread == thread {
-        "this"
-    } else {
-        "another"
-    };
-    Err(Error::new(
-        status,
-        format!(
-            "{who} thread is capturing stream 0x{:x}, and {what} {why}",
-            capture.origin
-        ),
-    ))
+        .find(|c| c.thread == thread && c.mode != relaxed)
+    {
+        None => Ok(()),
+        Some(capture) => Err(capture.refusal(
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+            what,
+            "would run now and not be captured; enqueue it on that stream, or begin the capture \
+             with mode RELAXED",
+        )),
+    }
 }
 
 /// Refuses a call that would break the capture of another thread: on `stream`, or on anything in
@@ -300,12 +308,10 @@ pub fn refuse_for_others(what: &str, stream: Option<&Stream>) -> Result<()> {
     };
     match found.filter(|capture| capture.thread != thread) {
         None => Ok(()),
-        Some(capture) => Err(Error::new(
+        Some(capture) => Err(capture.refusal(
             CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-            format!(
-                "another thread is capturing stream 0x{:x}, and {what} would break that capture",
-                capture.origin
-            ),
+            what,
+            "would break that capture",
         )),
     }
 }

@@ -167,6 +167,7 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
         capture::refuse_for_others("waiting for a stream that captures", Some(self))?;
+        self.refuse_if_null("waiting for the NULL stream")?;
         let _shield = capture::Shield::enter();
         let mark = self.state.mark();
         driver!(cuStreamSynchronize(self.raw()))?;
@@ -175,10 +176,18 @@ impl Stream {
         Ok(())
     }
 
+    fn refuse_if_null(&self, what: &str) -> Result<()> {
+        match self.handle {
+            0 => capture::refuse_null_stream(what, self.context.handle()),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`
     pub fn is_idle(&self) -> Result<bool> {
         self.context.check_alive()?;
         capture::refuse_for_others("asking whether a stream that captures is idle", Some(self))?;
+        self.refuse_if_null("asking whether the NULL stream is idle")?;
         // A query of this stream must not harm a capture on another one.
         let _relaxed = capture::Relaxed::enter();
         let mark = self.state.mark();
