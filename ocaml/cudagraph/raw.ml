@@ -4,6 +4,7 @@
    {!invalid_argument} means that the core refused an argument before any driver call. After a
    failure [detail ()] is the text that explains it on the calling thread, or [""]. *)
 
+type device = int
 type context
 type deviceptr
 type modul
@@ -28,7 +29,7 @@ external driver_description : unit -> string = "cudagraph_driver_description"
 (* 12040 for CUDA 12.4 *)
 external driver_version : unit -> (int, status) result = "cudagraph_driver_version"
 
-(* Devices are the driver's own small integers. *)
+(* A device is the driver's own small integer. *)
 
 external device_count : unit -> (int, status) result = "cudagraph_device_count"
 external device_get : int -> (int, status) result = "cudagraph_device_get"

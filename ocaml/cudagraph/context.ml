@@ -1,0 +1,117 @@
+open Sexplib0.Sexp_conv
+
+type t = Raw.context
+
+let where name = "Cuda.Context." ^ name
+let sexp_of_t context = Sexplib0.Sexp.Atom (Status.pp_address (Raw.ctx_address context))
+
+type flag =
+  | SCHED_AUTO
+  | SCHED_SPIN
+  | SCHED_YIELD
+  | SCHED_BLOCKING_SYNC
+  | SCHED_MASK
+  | MAP_HOST
+  | LMEM_RESIZE_TO_MAX
+  | COREDUMP_ENABLE
+  | USER_COREDUMP_ENABLE
+  | SYNC_MEMOPS
+
+(* CUctx_flags; SCHED_AUTO is the absence of the others. *)
+let flags_table =
+  [
+    (SCHED_AUTO, 0x00, "SCHED_AUTO");
+    (SCHED_SPIN, 0x01, "SCHED_SPIN");
+    (SCHED_YIELD, 0x02, "SCHED_YIELD");
+    (SCHED_BLOCKING_SYNC, 0x04, "SCHED_BLOCKING_SYNC");
+    (SCHED_MASK, 0x07, "SCHED_MASK");
+    (MAP_HOST, 0x08, "MAP_HOST");
+    (LMEM_RESIZE_TO_MAX, 0x10, "LMEM_RESIZE_TO_MAX");
+    (COREDUMP_ENABLE, 0x20, "COREDUMP_ENABLE");
+    (USER_COREDUMP_ENABLE, 0x40, "USER_COREDUMP_ENABLE");
+    (SYNC_MEMOPS, 0x80, "SYNC_MEMOPS");
+  ]
+
+let bits flag =
+  let _, bits, _ = List.find (fun (f, _, _) -> f = flag) flags_table in
+  bits
+
+let sexp_of_flag flag =
+  let _, _, name = List.find (fun (f, _, _) -> f = flag) flags_table in
+  Sexplib0.Sexp.Atom name
+
+type flags = flag list
+
+let sexp_of_flags = sexp_of_list sexp_of_flag
+
+let create flags device =
+  let mask = List.fold_left (fun mask flag -> mask lor bits flag) 0 flags in
+  Status.get (where "create") "cu_ctx_create" (Raw.ctx_create mask device)
+
+let get_flags () =
+  let mask = Status.get (where "get_flags") "cu_ctx_get_flags" (Raw.ctx_flags ()) in
+  let set =
+    List.filter_map
+      (fun (flag, bits, _) ->
+        let single = flag <> SCHED_AUTO && flag <> SCHED_MASK in
+        if single && mask land bits = bits then Some flag else None)
+      flags_table
+  in
+  if mask land bits SCHED_MASK = 0 then SCHED_AUTO :: set else set
+let get_primary device =
+  Status.get (where "get_primary") "cu_device_primary_ctx_retain" (Raw.ctx_primary device)
+
+let get_device () =
+  Status.get (where "get_device") "cu_ctx_get_device" (Raw.ctx_device ())
+
+let pop_current () =
+  Status.get (where "pop_current") "cu_ctx_pop_current" (Raw.ctx_pop ())
+
+let get_current () =
+  Status.get (where "get_current") "cu_ctx_get_current" (Raw.ctx_current ())
+
+let push_current context =
+  Status.check (where "push_current") "cu_ctx_push_current" (Raw.ctx_push context)
+
+let set_current context =
+  Status.check (where "set_current") "cu_ctx_set_current" (Raw.ctx_set_current context)
+
+let synchronize () =
+  Status.check (where "synchronize") "cu_ctx_synchronize" (Raw.ctx_synchronize ())
+
+type limit =
+  | STACK_SIZE
+  | PRINTF_FIFO_SIZE
+  | MALLOC_HEAP_SIZE
+  | DEV_RUNTIME_SYNC_DEPTH
+  | DEV_RUNTIME_PENDING_LAUNCH_COUNT
+  | MAX_L2_FETCH_GRANULARITY
+  | PERSISTING_L2_CACHE_SIZE
+
+(* The constructors are in the order of CUlimit, from 0. *)
+let int_of_limit = function
+  | STACK_SIZE -> 0
+  | PRINTF_FIFO_SIZE -> 1
+  | MALLOC_HEAP_SIZE -> 2
+  | DEV_RUNTIME_SYNC_DEPTH -> 3
+  | DEV_RUNTIME_PENDING_LAUNCH_COUNT -> 4
+  | MAX_L2_FETCH_GRANULARITY -> 5
+  | PERSISTING_L2_CACHE_SIZE -> 6
+
+let sexp_of_limit limit =
+  Sexplib0.Sexp.Atom
+    (match limit with
+    | STACK_SIZE -> "STACK_SIZE"
+    | PRINTF_FIFO_SIZE -> "PRINTF_FIFO_SIZE"
+    | MALLOC_HEAP_SIZE -> "MALLOC_HEAP_SIZE"
+    | DEV_RUNTIME_SYNC_DEPTH -> "DEV_RUNTIME_SYNC_DEPTH"
+    | DEV_RUNTIME_PENDING_LAUNCH_COUNT -> "DEV_RUNTIME_PENDING_LAUNCH_COUNT"
+    | MAX_L2_FETCH_GRANULARITY -> "MAX_L2_FETCH_GRANULARITY"
+    | PERSISTING_L2_CACHE_SIZE -> "PERSISTING_L2_CACHE_SIZE")
+
+let set_limit limit value =
+  Status.check (where "set_limit") "cu_ctx_set_limit"
+    (Raw.ctx_set_limit (int_of_limit limit) value)
+
+let get_limit limit =
+  Status.get (where "get_limit") "cu_ctx_get_limit" (Raw.ctx_get_limit (int_of_limit limit))

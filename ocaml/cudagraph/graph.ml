@@ -1,0 +1,62 @@
+open Sexplib0.Sexp_conv
+
+type t = Raw.graph
+type exec = Raw.exec
+
+let sexp_of_info (info : Raw.graph_info) : Sexplib0.Sexp.t =
+  let state : Sexplib0.Sexp.t =
+    if info.live then List [ Atom "address"; Atom (Status.pp_address info.address) ]
+    else Atom "destroyed"
+  in
+  List
+    [
+      state;
+      List [ Atom "nodes"; sexp_of_int info.nodes ];
+      List [ Atom "held"; sexp_of_int info.held ];
+    ]
+
+let sexp_of_t graph = sexp_of_info (Raw.graph_info graph)
+let sexp_of_exec exec = sexp_of_info (Raw.exec_info exec)
+
+type capture_mode = GLOBAL | THREAD_LOCAL | RELAXED
+
+let sexp_of_capture_mode mode =
+  Sexplib0.Sexp.Atom
+    (match mode with
+    | GLOBAL -> "GLOBAL"
+    | THREAD_LOCAL -> "THREAD_LOCAL"
+    | RELAXED -> "RELAXED")
+
+(* CUstreamCaptureMode *)
+let int_of_mode = function GLOBAL -> 0 | THREAD_LOCAL -> 1 | RELAXED -> 2
+
+let begin_capture ?(mode = GLOBAL) stream =
+  Status.check "Cuda.Graph.begin_capture" "cu_stream_begin_capture"
+    (Raw.begin_capture stream (int_of_mode mode))
+
+let end_capture stream =
+  Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture" (Raw.end_capture stream)
+
+let instantiate graph =
+  Status.get_memory "Cuda.Graph.instantiate" "cu_graph_instantiate" (fun () ->
+      Raw.instantiate graph 0)
+
+let launch exec stream =
+  Status.check "Cuda.Graph.launch" "cu_graph_launch" (Raw.graph_launch exec stream)
+
+let destroy graph =
+  Status.check "Cuda.Graph.destroy" "cu_graph_destroy" (Raw.graph_destroy graph)
+
+let exec_destroy exec =
+  Status.check "Cuda.Graph.exec_destroy" "cu_graph_exec_destroy" (Raw.exec_destroy exec)
+
+let with_capture ?mode stream f =
+  begin_capture ?mode stream;
+  match f () with
+  | result -> (end_capture stream, result)
+  | exception error ->
+      let backtrace = Printexc.get_raw_backtrace () in
+      Raw.abandon_capture stream;
+      Printexc.raise_with_backtrace error backtrace
+
+let node_count graph = (Raw.graph_info graph).nodes

@@ -1,0 +1,26 @@
+(** Statuses of driver calls, and the one way in which they become exceptions. *)
+
+type t
+(** A CUresult. *)
+
+exception Cuda_error of { status : t; message : string }
+
+val sexp_of_t : t -> Sexplib0.Sexp.t
+val is_success : t -> bool
+val cuda_call_hook : (message:string -> status:t -> unit) option ref
+
+val check : string -> string -> Raw.status -> unit
+(** [check where message status] returns if [status] is success. Otherwise it raises
+    [Invalid_argument], with [where] in front, for what the core refused, and {!Cuda_error}, with
+    the driver function [message] in front, for what the driver refused. *)
+
+val get : string -> string -> ('a, Raw.status) result -> 'a
+(** {!check} for calls that give a value. *)
+
+val ready : string -> string -> Raw.status -> bool
+(** {!check} for queries: [false] when the status is CUDA_ERROR_NOT_READY. *)
+
+val get_memory : string -> string -> (unit -> ('a, Raw.status) result) -> 'a
+(** {!get} for allocations: when memory is short, collects garbage and tries once more. *)
+
+val pp_address : nativeint -> string
