@@ -1,0 +1,8 @@
+//! Gives the library the driver's name inside, which is how programs find it once it is loaded.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so");
+    }
+}

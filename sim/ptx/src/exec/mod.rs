@@ -1,0 +1,17 @@
+//! The interpreter.
+
+pub mod access;
+mod block;
+mod call;
+pub mod code;
+mod context;
+pub mod lanes;
+mod memory;
+pub mod num;
+mod pool;
+mod run;
+mod special;
+mod sync;
+mod warp;
+
+pub use run::run;

@@ -1,0 +1,156 @@
+//! Bit fields, as the instruction set defines them.
+
+/// Position of the highest set bit, or all ones.
+pub fn find_top(a: u64) -> u32 {
+    if a == 0 {
+        u32::MAX
+    } else {
+        63 - a.leading_zeros()
+    }
+}
+
+/// How far the highest set bit is from the top, or all ones.
+pub fn shift_to_top(a: u64, top: u32) -> u32 {
+    if a == 0 {
+        u32::MAX
+    } else {
+        top - find_top(a)
+    }
+}
+
+/// The field of `length` bits from `start`, filled with the sign or with zeros.
+pub fn extract(a: u64, start: u32, length: u32, width: u32, signed: bool) -> u64 {
+    let (start, length) = (start & 0xff, length & 0xff);
+    let top = width - 1;
+    let sign = if !signed || length == 0 {
+        0
+    } else {
+        a >> (start + length - 1).min(top) & 1
+    };
+    let mut out = if sign != 0 { u64::MAX } else { 0 };
+    let held = length.min(width.saturating_sub(start));
+    if held > 0 {
+        let mask = u64::MAX >> (64 - held);
+        out = (out & !mask) | (a >> start & mask);
+    }
+    out
+}
+
+/// `b` with `length` bits from `start` replaced by the low bits of `a`.
+pub fn insert(a: u64, b: u64, start: u32, length: u32, width: u32) -> u64 {
+    let (start, length) = (start & 0xff, length & 0xff);
+    if length == 0 || start >= width {
+        return b;
+    }
+    let held = length.min(width - start);
+    let mask = (u64::MAX >> (64 - held)) << start;
+    (b & !mask) | (a << start & mask)
+}
+
+/// Ones from `start` on, `length` of them.
+pub fn mask(start: u32, length: u32, clamp: bool) -> u32 {
+    let (start, length) = match clamp {
+        true => (start.min(32), length.min(32)),
+        false => (start & 31, length & 31),
+    };
+    let ones = if length >= 32 { u32::MAX } else { (1 << length) - 1 };
+    ones.checked_shl(start).unwrap_or(0)
+}
+
+/// The low `n` bits of `a`, extended.
+pub fn extend(a: u32, n: u32, clamp: bool, signed: bool) -> u32 {
+    let n = if clamp { n.min(32) } else { n & 31 };
+    match (n, signed) {
+        (0, _) => 0,
+        (32, _) => a,
+        (n, false) => a & ((1 << n) - 1),
+        (n, true) => ((a << (32 - n)) as i32 >> (32 - n)) as u32,
+    }
+}
+
+/// Position of the n-th set bit from `base` on, upwards or downwards, or all ones.
+pub fn find_nth_set(mask: u32, base: u32, offset: u32) -> u32 {
+    let offset = offset as i32;
+    if base > 31 {
+        return u32::MAX;
+    }
+    if offset == 0 {
+        return if mask >> base & 1 != 0 { base } else { u32::MAX };
+    }
+    let mut left = offset.unsigned_abs();
+    let mut at = base as i32;
+    while (0..32).contains(&at) {
+        if mask >> at & 1 != 0 {
+            left -= 1;
+            if left == 0 {
+                return at as u32;
+            }
+        }
+        at += offset.signum();
+    }
+    u32::MAX
+}
+
+/// Byte `n` of the eight bytes in `b` and `a`.
+fn byte(a: u32, b: u32, n: u32) -> u32 {
+    ((u64::from(b) << 32 | u64::from(a)) >> (8 * (n & 7))) as u32 & 0xff
+}
+
+/// Four bytes chosen by the nibbles of `c`; the top bit of a nibble asks for the sign instead.
+pub fn permute(a: u32, b: u32, c: u32) -> u32 {
+    let mut out = 0;
+    for i in 0..4 {
+        let selector = c >> (4 * i);
+        let mut value = byte(a, b, selector);
+        if selector & 8 != 0 {
+            value = if value & 0x80 != 0 { 0xff } else { 0 };
+        }
+        out |= value << (8 * i);
+    }
+    out
+}
+
+/// The named modes of `prmt`: forward and backward four, replicate a byte, clamp at either edge,
+/// replicate a half.
+pub fn permute_by(a: u32, b: u32, c: u32, mode: u32) -> u32 {
+    let n = c & 3;
+    let mut out = 0;
+    for i in 0..4 {
+        let from = match mode {
+            0 => n + i,
+            1 => n.wrapping_sub(i),
+            2 => n,
+            3 => i.max(n),
+            4 => i.min(n),
+            _ => (n & 1) * 2 + (i & 1),
+        };
+        out |= byte(a, b, from) << (8 * i);
+    }
+    out
+}
+
+/// Any function of three bits, by its truth table.
+#[inline(always)]
+pub fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    let row = |bit: u32| (table >> bit & 1).wrapping_neg();
+    (row(0) & !a & !b & !c)
+        | (row(1) & !a & !b & c)
+        | (row(2) & !a & b & !c)
+        | (row(3) & !a & b & c)
+        | (row(4) & a & !b & !c)
+        | (row(5) & a & !b & c)
+        | (row(6) & a & b & !c)
+        | (row(7) & a & b & c)
+}
+
+/// The high half of `b:a` shifted left.
+#[inline(always)]
+pub fn funnel_left(a: u32, b: u32, n: u32) -> u32 {
+    ((u64::from(b) << 32 | u64::from(a)) << n >> 32) as u32
+}
+
+/// The low half of `b:a` shifted right.
+#[inline(always)]
+pub fn funnel_right(a: u32, b: u32, n: u32) -> u32 {
+    ((u64::from(b) << 32 | u64::from(a)) >> n) as u32
+}

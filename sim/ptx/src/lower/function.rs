@@ -1,0 +1,331 @@
+//! One function: its declarations, statements and labels.
+
+use super::module::ModuleLowering;
+use super::names::{Entry, Fix, Names, Pending, Register, Scope};
+use super::Result;
+use crate::exec::code::{Inst, Op, Origin, Place};
+use crate::exec::lanes::{pred_logic, Operands};
+use crate::parse::ast::{Function, Instruction, Operand, Statement, Storage, Variable};
+use crate::types::Type;
+use crate::CompileError;
+use std::collections::{BTreeSet, HashSet};
+
+/// The most local memory that a thread can have.
+pub const MAX_LOCAL: u64 = 512 << 10;
+
+/// A function being lowered.
+pub struct FunctionLowering<'m, 'a> {
+    pub module: &'m mut ModuleLowering<'a>,
+    pub names: Names<'a>,
+    pub is_kernel: bool,
+    pub index: u32,
+    /// Line of the statement at hand.
+    pub line: u32,
+    /// Guard of the instruction at hand.
+    guard: u32,
+    span: (u32, u32),
+    pub used_symbols: BTreeSet<u32>,
+    pub callees: BTreeSet<u32>,
+    pub calls_pointers: bool,
+    pub uses_alloca: bool,
+    /// Local memory in use here, and at most.
+    frame: u64,
+    frame_max: u64,
+    frame_marks: Vec<u64>,
+    targeted: HashSet<&'a str>,
+}
+
+/// What lowering learned about a function besides its code.
+pub struct Summary {
+    pub symbols: BTreeSet<u32>,
+    pub callees: BTreeSet<u32>,
+    pub calls_pointers: bool,
+    pub uses_alloca: bool,
+}
+
+/// Labels that some branch goes to; the others, of debug information, start no basic block.
+fn branch_targets<'a>(body: &[Statement<'a>]) -> HashSet<&'a str> {
+    let mut targets = HashSet::new();
+    for statement in body {
+        match statement {
+            Statement::BranchTargets(_, labels, _) => targets.extend(labels.iter().copied()),
+            Statement::Instruction(Instruction { opcode: "bra", operands, .. }) => {
+                for operand in operands {
+                    if let Operand::Name(label) = operand {
+                        targets.insert(*label);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    targets
+}
+
+impl<'m, 'a> FunctionLowering<'m, 'a> {
+    /// Lowers a function with a body.
+    pub fn lower(
+        module: &'m mut ModuleLowering<'a>,
+        index: u32,
+        function: &Function<'a>,
+        body: &[Statement<'a>],
+    ) -> Result<Summary> {
+        let mut this = FunctionLowering {
+            module,
+            // Predicate 0 is the carry, predicate 1 is false.
+            names: Names { scopes: vec![Scope::default()], preds: 2, ..Names::default() },
+            is_kernel: function.entry,
+            index,
+            line: function.line,
+            guard: 0,
+            span: (0, 0),
+            used_symbols: BTreeSet::new(),
+            callees: BTreeSet::new(),
+            calls_pointers: false,
+            uses_alloca: false,
+            frame: 0,
+            frame_max: 0,
+            frame_marks: Vec::new(),
+            targeted: branch_targets(body),
+        };
+        this.formals(function)?;
+        let entry = this.here();
+        this.open();
+        for statement in body {
+            this.statement(statement)?;
+        }
+        // A function that ends without `ret` returns.
+        this.guard = 0;
+        this.emit(Op::Return);
+        this.close()?;
+        this.close_scope()?;
+        let code = &mut this.module.code.functions[index as usize];
+        code.entry = entry;
+        code.planes = this.names.planes;
+        code.preds = this.names.preds;
+        code.registers = std::mem::take(&mut this.names.registers);
+        code.frame = this.frame_max.next_multiple_of(16) as u32;
+        Ok(Summary {
+            symbols: this.used_symbols,
+            callees: this.callees,
+            calls_pointers: this.calls_pointers,
+            uses_alloca: this.uses_alloca,
+        })
+    }
+
+    /// Index of the next instruction.
+    pub fn here(&self) -> u32 {
+        self.module.code.insts.len() as u32
+    }
+
+    /// Appends an operation under the guard of the instruction at hand.
+    pub fn emit(&mut self, op: Op) {
+        self.push(op, self.guard);
+    }
+
+    /// Appends an operation that all active lanes do.
+    pub fn emit_unguarded(&mut self, op: Op) {
+        self.push(op, 0);
+    }
+
+    /// Appends an operation under the guard and a predicate.
+    pub fn emit_and(&mut self, op: Op, pred: u32) -> Result<()> {
+        let mut both = pred;
+        if self.guard != 0 {
+            let d = self.scratch(Type::PRED)?;
+            let o = Operands { d, a: self.guard, b: pred, ..Operands::default() };
+            self.emit_unguarded(Op::Lanes(pred_logic(|a, b| a & b), o));
+            both = d << 1;
+        }
+        self.push(op, both);
+        Ok(())
+    }
+
+    fn push(&mut self, op: Op, guard: u32) {
+        let (start, end) = self.span;
+        let origin = Origin { line: self.line, start, end, function: self.index };
+        self.module.code.insts.push(Inst { op, guard });
+        self.module.code.origins.push(origin);
+    }
+
+    fn formals(&mut self, function: &Function<'a>) -> Result<()> {
+        if function.entry {
+            let params = self.module.kernel_params(function)?;
+            for (formal, param) in function.params.iter().zip(params) {
+                let entry = Entry::KernelParam { offset: param.offset };
+                self.names.declare(formal.name, entry, formal.line)?;
+            }
+            return Ok(());
+        }
+        for (formals, results) in [(&function.params, false), (&function.returns, true)] {
+            let mut places = Vec::new();
+            for formal in formals {
+                self.line = formal.line;
+                if formal.register {
+                    let slot = self.names.allocate(formal.ty, formal.line)?;
+                    let register = Register { ty: formal.ty, slot };
+                    self.names.declare(formal.name, Entry::Register(register), formal.line)?;
+                    places.push(self.register_place(register));
+                } else {
+                    let offset = self.reserve(formal.size, formal.align)?;
+                    let entry = Entry::Frame { offset, parameter: true };
+                    self.names.declare(formal.name, entry, formal.line)?;
+                    places.push(Place::Frame { offset, size: formal.size as u32 });
+                }
+            }
+            let code = &mut self.module.code.functions[self.index as usize];
+            if results {
+                code.results = places;
+            } else {
+                code.params = places;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a register lies, for a call.
+    pub fn register_place(&self, register: Register) -> Place {
+        if register.ty == Type::PRED {
+            Place::Pred(register.slot << 1)
+        } else {
+            Place::Register { slot: register.slot, bytes: register.ty.bytes().max(2) }
+        }
+    }
+
+    /// Room in the frame.
+    pub fn reserve(&mut self, size: u64, align: u64) -> Result<u32> {
+        let start = self.frame.next_multiple_of(align.max(1));
+        let end = start.saturating_add(size);
+        if end > MAX_LOCAL {
+            return self.fail("the function uses too much local memory");
+        }
+        self.frame = end;
+        self.frame_max = self.frame_max.max(end);
+        Ok(start as u32)
+    }
+
+    fn open(&mut self) {
+        self.names.scopes.push(Scope::default());
+        self.frame_marks.push(self.frame);
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if let Some(mark) = self.frame_marks.pop() {
+            self.frame = mark;
+        }
+        self.close_scope()
+    }
+
+    /// Binds the branches of a scope to its labels; the rest is left to the scope around it.
+    fn close_scope(&mut self) -> Result<()> {
+        let Some(mut scope) = self.names.scopes.pop() else { return Ok(()) };
+        let mut unresolved = Vec::new();
+        for pending in std::mem::take(&mut scope.pending) {
+            match scope.labels.get(pending.label) {
+                Some(&target) => self.fix(pending.place, target),
+                None => unresolved.push(pending),
+            }
+        }
+        match (self.names.scopes.is_empty(), unresolved.first()) {
+            (true, Some(pending)) => {
+                let message = format!("unknown label `{}`", pending.label);
+                Err(CompileError::new(pending.line, message))
+            }
+            (true, None) => Ok(()),
+            (false, _) => {
+                self.names.scope().pending.extend(unresolved);
+                Ok(())
+            }
+        }
+    }
+
+    fn fix(&mut self, place: Fix, target: u32) {
+        match place {
+            Fix::Inst(index) => self.module.code.insts[index].op = Op::Branch(target),
+            Fix::Table(table, index) => self.module.code.tables[table][index] = target,
+        }
+    }
+
+    /// Notes that the address of a label is to be written somewhere.
+    pub fn refer(&mut self, label: &'a str, place: Fix) {
+        let line = self.line;
+        self.names.scope().pending.push(Pending { label, line, place });
+    }
+
+    fn statement(&mut self, statement: &Statement<'a>) -> Result<()> {
+        match statement {
+            Statement::Open => self.open(),
+            Statement::Close => self.close()?,
+            Statement::Label(name, line) => self.label(name, *line)?,
+            Statement::Reg(decl) => {
+                self.line = decl.line;
+                self.names.declare_registers(decl)?;
+            }
+            Statement::Variable(variable) => self.variable(variable)?,
+            Statement::BranchTargets(name, labels, line) => {
+                self.names.scope().targets.insert(name, (labels.clone(), *line));
+            }
+            Statement::CallTargets(_, names, line) => {
+                self.line = *line;
+                for name in names {
+                    if self.module.function(name).is_none() {
+                        return self.fail(format!("unknown function `{name}`"));
+                    }
+                }
+            }
+            Statement::Prototype(name, prototype, _) => {
+                self.names.scope().prototypes.insert(name, prototype.clone());
+            }
+            Statement::Instruction(instruction) => self.guarded(instruction)?,
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, name: &'a str, line: u32) -> Result<()> {
+        self.line = line;
+        if self.targeted.contains(name) {
+            self.emit_unguarded(Op::Head);
+        }
+        let here = self.here();
+        if self.names.scope().labels.insert(name, here).is_some() {
+            return self.fail(format!("label `{name}` is defined twice"));
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, variable: &Variable<'a>) -> Result<()> {
+        self.line = variable.line;
+        let entry = match variable.storage {
+            Storage::Local | Storage::Param => {
+                if variable.init.is_some() {
+                    return self.fail("a local variable cannot have an initialiser");
+                }
+                if variable.count.is_none() {
+                    return self.fail("the array has no size");
+                }
+                let offset = self.reserve(variable.size(), variable.align)?;
+                Entry::Frame { offset, parameter: variable.storage == Storage::Param }
+            }
+            _ => Entry::Symbol(self.module.declare_variable(variable)?),
+        };
+        self.names.declare(variable.name, entry, variable.line)
+    }
+
+    fn guarded(&mut self, instruction: &Instruction<'a>) -> Result<()> {
+        self.line = instruction.line;
+        let base = self.module.text.as_ptr() as usize;
+        let start = instruction.text.as_ptr() as usize - base;
+        self.span = (start as u32, (start + instruction.text.len()) as u32);
+        self.guard = 0;
+        if let Some(guard) = instruction.guard {
+            let operand = match guard.negated {
+                true => Operand::Not(guard.name),
+                false => Operand::Name(guard.name),
+            };
+            self.guard = self.pred(&operand)?;
+        }
+        self.instruction(instruction)?;
+        self.guard = 0;
+        Ok(())
+    }
+}
