@@ -1,0 +1,82 @@
+#!/bin/sh
+# Makes this machine able to build and test cudagraph. Does nothing, quickly, when it already is.
+#
+# On Debian, as root, what is missing is installed: OCaml 5.3 and its libraries come from Debian 13
+# ("trixie"), which is added to the package sources with a priority so low that nothing else ever
+# comes from it. Elsewhere, and for other users, the script only says what is missing.
+set -eu
+
+libraries="ctypes integers sexplib0 alcotest"
+debian_packages="ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev libintegers-ocaml-dev
+    libsexplib0-ocaml-dev libalcotest-ocaml-dev libqcheck-ocaml-dev gcc binutils make"
+
+at_least() { # at_least WANTED FOUND: whether version FOUND is WANTED or newer
+    [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
+}
+
+missing() {
+    if ! command -v ocamlfind >/dev/null 2>&1; then
+        echo "ocamlfind"
+    else
+        for library in $libraries; do
+            ocamlfind query "$library" >/dev/null 2>&1 || echo "the OCaml library $library"
+        done
+    fi
+    at_least 5.1 "$(ocamlc -version 2>/dev/null || echo 0)" || echo "OCaml 5.1 or newer"
+    at_least 3.17 "$(dune --version 2>/dev/null || echo 0)" || echo "dune 3.17 or newer"
+    for tool in gcc ld objcopy; do
+        command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+    done
+}
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "cudagraph is built with Rust, and cargo was not found on the PATH." >&2
+    echo "Install Rust 1.82 or newer (the package cargo of your system, or rustup)." >&2
+    exit 1
+fi
+
+[ -n "$(missing)" ] || exit 0
+
+if [ "$(id -u)" != 0 ] || [ ! -f /etc/debian_version ]; then
+    echo "These are needed and were not found:" >&2
+    missing | sed 's/^/  /' >&2
+    echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest qcheck" >&2
+    echo "On Debian, run this as root and it installs them." >&2
+    exit 1
+fi
+
+echo "setup: installing OCaml and its libraries from Debian 13 (about a minute)"
+export DEBIAN_FRONTEND=noninteractive
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+sources() { # the address of this machine's own Debian mirror
+    apt-get indextargets --format '$(CODENAME) $(ORIGIN) $(REPO_URI)' "Created-By: Packages" |
+        awk -v codename="$codename" '$2 == "Debian" && $1 == codename { print $3; exit }'
+}
+mirror=$(sources)
+if [ -z "$mirror" ]; then
+    apt-get update -qq
+    mirror=$(sources)
+fi
+if [ "$codename" != trixie ] && ! apt-cache policy | grep -q 'n=trixie'; then
+    if [ -z "$mirror" ]; then
+        echo "setup: no Debian mirror is among this machine's package sources" >&2
+        exit 1
+    fi
+    printf 'Types: deb\nURIs: %s\nSuites: trixie\nComponents: main\nSigned-By: %s\n' \
+        "$mirror" /usr/share/keyrings/debian-archive-keyring.gpg \
+        >/etc/apt/sources.list.d/cudagraph-trixie.sources
+    printf 'Package: *\nPin: release n=trixie\nPin-Priority: 100\n' \
+        >/etc/apt/preferences.d/cudagraph-trixie
+fi
+apt-get update -qq
+# shellcheck disable=SC2086
+apt-get install -y -qq -t trixie $debian_packages >/dev/null
+# Only for the check of the code's layout.
+apt-get install -y -qq -t trixie ocamlformat >/dev/null 2>&1 || true
+
+if [ -n "$(missing)" ]; then
+    echo "setup: still missing:" >&2
+    missing | sed 's/^/  /' >&2
+    exit 1
+fi
+echo "setup: done"
