@@ -31,9 +31,13 @@
 //! shared, local and parameter memory and the addresses of functions lie in windows above that
 //! ([`SHARED_WINDOW`] and the like), so that they never meet an allocation.
 
+mod exec;
 mod fault;
 mod interface;
+mod lower;
+mod parse;
 mod program;
+mod types;
 
 pub use fault::{CompileError, Fault, FaultKind};
 pub use interface::{

@@ -1,18 +1,50 @@
 //! A decoded module.
 
-use crate::{CompileError, Fault, FaultKind, Global, Kernel, Launch};
+use crate::exec::code::Code;
+use crate::{exec, lower, parse};
+use crate::{CompileError, Fault, Global, Kernel, Launch};
+use std::collections::HashMap;
+
+/// The largest source that is accepted.
+const MAX_SOURCE: usize = 256 << 20;
 
 /// A decoded module. It is immutable: share it by `Arc` and launch from any thread.
 pub struct Program {
+    code: Code,
     kernels: Vec<Kernel>,
+    names: HashMap<String, usize>,
     globals: Vec<Global>,
 }
 
 impl Program {
     /// Reads PTX text; anything after a NUL byte is ignored.
     pub fn compile(source: &[u8]) -> Result<Program, CompileError> {
-        let _ = source;
-        Err(CompileError::new(1, "the front end is not there yet"))
+        let end = source
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(source.len());
+        if end > MAX_SOURCE {
+            return Err(CompileError::new(1, "the source is too large"));
+        }
+        // Only comments and strings may hold anything but ASCII.
+        let text = String::from_utf8_lossy(&source[..end]);
+        let module = parse::parse(&text)?;
+        let lower::Lowered {
+            code,
+            kernels,
+            globals,
+        } = lower::lower(&module, &text)?;
+        let names = kernels
+            .iter()
+            .enumerate()
+            .map(|(i, k)| (k.name.clone(), i))
+            .collect();
+        Ok(Program {
+            code,
+            kernels,
+            names,
+            globals,
+        })
     }
 
     /// The kernels, in the order of the source.
@@ -22,7 +54,7 @@ impl Program {
 
     /// Index of the kernel of this name.
     pub fn kernel(&self, name: &str) -> Option<usize> {
-        self.kernels.iter().position(|k| k.name == name)
+        self.names.get(name).copied()
     }
 
     /// The variables at module scope that the caller has to allocate and initialise.
@@ -32,16 +64,11 @@ impl Program {
 
     /// Runs a launch to its end; the calling thread takes part in the work.
     pub fn run(&self, launch: &Launch) -> Result<(), Fault> {
-        Err(Fault {
-            kind: FaultKind::Internal,
-            kernel: self.kernels[launch.kernel].name.clone(),
-            line: 0,
-            instruction: String::from("the interpreter is not there yet"),
-            block: [0; 3],
-            thread: [0; 3],
-            address: 0,
-            size: 0,
-            write: false,
-        })
+        self.run_counted(launch).0
+    }
+
+    /// The same, with the number of warp instructions that were run.
+    pub fn run_counted(&self, launch: &Launch) -> (Result<(), Fault>, u64) {
+        exec::run(&self.code, &self.kernels, launch)
     }
 }

@@ -31,7 +31,11 @@ impl Type {
     pub const F64: Type = Type::new(Kind::Float, 64);
 
     pub const fn new(kind: Kind, bits: u32) -> Type {
-        Type { kind, bits, packed: 1 }
+        Type {
+            kind,
+            bits,
+            packed: 1,
+        }
     }
 
     /// The type of this name, without its dot.

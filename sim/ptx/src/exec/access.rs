@@ -168,11 +168,7 @@ pub fn atomic_add32() -> Atomic {
 /// Sixteen bytes at a time have no portable atomic operation: they take turns at a lock, which only
 /// other operations of this size respect.
 pub fn atomic128<F: Fn(u128, u128, u128) -> u128 + Copy>(_: F) -> Atomic {
-    unsafe fn run<F: Fn(u128, u128, u128) -> u128 + Copy>(
-        at: *mut u8,
-        b: u128,
-        c: u128,
-    ) -> u128 {
+    unsafe fn run<F: Fn(u128, u128, u128) -> u128 + Copy>(at: *mut u8, b: u128, c: u128) -> u128 {
         static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _turn = LOCK.lock().unwrap_or_else(|e| e.into_inner());
         // SAFETY: the contract of `Atomic`.

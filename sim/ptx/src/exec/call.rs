@@ -1,6 +1,6 @@
 //! Calls and returns, lane by lane.
 
-use super::code::{Callee, CallSite, FunctionCode, Place};
+use super::code::{CallSite, Callee, FunctionCode, Pc, Place};
 use super::context::{Context, Trouble};
 use super::lanes::{Frame, LANES};
 use super::memory::{lanes_of, read_lane, write_lane};
@@ -10,9 +10,6 @@ use crate::FaultKind;
 
 /// The most calls that may be open in a thread.
 const MAX_DEPTH: usize = 4096;
-
-/// Bytes of an argument on its way.
-type Bytes = Vec<u8>;
 
 impl Warp {
     /// Lanes call; the result is the set that entered a function. With a call through a register,
@@ -41,14 +38,14 @@ impl Warp {
             if top > ctx.local || self.stacks[lane].len() >= MAX_DEPTH {
                 return Err(Trouble::new(FaultKind::StackOverflow, lane as u32));
             }
-            let saved = if site.saves { save(caller, frame, lane) } else { Vec::new() };
+            let saved = if site.saves {
+                save(caller, frame, lane)
+            } else {
+                Vec::new()
+            };
             let old = self.frame_base[lane];
-            // All arguments are read before any is written: a function may call itself.
-            let args: Vec<Bytes> =
-                site.args.iter().map(|&place| self.read(ctx, frame, place, old, lane)).collect();
-            for (&place, bytes) in function.params.iter().zip(&args) {
-                self.write(ctx, &target, place, base, lane, bytes);
-            }
+            let ends = [(frame, old), (&target, base)];
+            self.pass(ctx, &site.args, &function.params, ends, lane);
             self.stacks[lane].push(Activation {
                 site: site_index,
                 resume: self.pc[lane] + 1,
@@ -63,30 +60,129 @@ impl Warp {
         Ok(lanes)
     }
 
-    /// Lanes return from a function, or end.
-    pub fn ret(&mut self, ctx: &Context, mask: u32, frame: &Frame) {
+    /// Lanes return from the function that `pc` lies in, or end.
+    pub fn ret(&mut self, ctx: &Context, mask: u32, pc: Pc, frame: &Frame) {
+        let index = ctx.code.origins[pc as usize].function;
+        let function = &ctx.code.functions[index as usize];
         for lane in lanes_of(mask) {
             let Some(activation) = self.stacks.get_mut(lane).and_then(Vec::pop) else {
                 self.exit(1 << lane);
                 continue;
             };
             let site = &ctx.code.calls[activation.site as usize];
-            let function = ctx.code.origins[self.pc_function(ctx, site, frame)].function;
-            let results = &ctx.code.functions[function as usize].results;
-            let base = self.frame_base[lane];
-            let values: Vec<Bytes> =
-                results.iter().map(|&place| self.read(ctx, frame, place, base, lane)).collect();
             let target = self.frame(ctx, site.caller);
+            let ends = [
+                (frame, self.frame_base[lane]),
+                (&target, activation.frame_base),
+            ];
             if site.saves {
-                restore(&ctx.code.functions[site.caller as usize], &target, lane, &activation.saved);
+                // The results may lie in registers that are about to be restored.
+                let results = self.read_registers(frame, &function.results, lane);
+                let caller = &ctx.code.functions[site.caller as usize];
+                restore(caller, &target, lane, &activation.saved);
+                self.pass_values(ctx, &function.results, &results, &site.results, ends, lane);
+            } else {
+                self.pass(ctx, &function.results, &site.results, ends, lane);
             }
             self.frame_base[lane] = activation.frame_base;
             self.frame_top[lane] = activation.frame_top;
             self.pc[lane] = activation.resume;
-            for (&place, bytes) in site.results.iter().zip(&values) {
-                self.write(ctx, &target, place, activation.frame_base, lane, bytes);
+        }
+    }
+
+    /// Copies values of one lane from places to places, each in the registers and at the frame base
+    /// of its end.
+    fn pass(
+        &mut self,
+        ctx: &Context,
+        from: &[Place],
+        to: &[Place],
+        ends: [(&Frame, u32); 2],
+        lane: usize,
+    ) {
+        let values = self.read_registers(ends[0].0, from, lane);
+        self.pass_values(ctx, from, &values, to, ends, lane);
+    }
+
+    /// The values of those places that are registers; all are read before any is written, since a
+    /// function may call itself.
+    fn read_registers(&self, frame: &Frame, places: &[Place], lane: usize) -> Vec<u128> {
+        if places
+            .iter()
+            .all(|place| matches!(place, Place::Frame { .. }))
+        {
+            return Vec::new();
+        }
+        let read = |place: &Place| match *place {
+            // SAFETY: lowering has checked the register.
+            Place::Register { slot, bytes } => unsafe { read_lane(frame, slot, bytes, lane) },
+            // SAFETY: lowering has checked the predicate.
+            Place::Pred(pred) => unsafe { u128::from(frame.pred(pred) >> lane & 1) },
+            Place::Frame { .. } => 0,
+        };
+        places.iter().map(read).collect()
+    }
+
+    fn pass_values(
+        &mut self,
+        ctx: &Context,
+        from: &[Place],
+        values: &[u128],
+        to: &[Place],
+        [(_, from_base), (frame, to_base)]: [(&Frame, u32); 2],
+        lane: usize,
+    ) {
+        for (index, (from, to)) in from.iter().zip(to).enumerate() {
+            let value = values.get(index).copied().unwrap_or(0);
+            match (*from, *to) {
+                (Place::Frame { offset: a, size }, Place::Frame { offset: b, .. }) => {
+                    self.copy_local(ctx, lane, from_base + a, to_base + b, size);
+                }
+                (Place::Frame { offset, size }, to) => {
+                    let mut bytes = [0; 16];
+                    let size = size.min(16);
+                    let at = self.local_at(ctx, lane, from_base + offset, size);
+                    // SAFETY: `local_at` vouches for these bytes of the thread's own memory.
+                    unsafe { at.copy_to_nonoverlapping(bytes.as_mut_ptr(), size as usize) };
+                    write_register(frame, to, lane, u128::from_le_bytes(bytes));
+                }
+                (_, Place::Frame { offset, size }) => {
+                    let bytes = value.to_le_bytes();
+                    let size = size.min(16);
+                    let at = self.local_at(ctx, lane, to_base + offset, size);
+                    // SAFETY: `local_at` vouches for these bytes of the thread's own memory.
+                    unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), size as usize) };
+                }
+                (_, to) => write_register(frame, to, lane, value),
             }
         }
+    }
+
+    fn copy_local(&mut self, ctx: &Context, lane: usize, from: u32, to: u32, size: u32) {
+        let from = self.local_at(ctx, lane, from, size);
+        let to = self.local_at(ctx, lane, to, size);
+        // SAFETY: `local_at` vouches for both ranges; `copy` allows them to overlap.
+        unsafe { from.copy_to(to, size as usize) };
+    }
+
+    /// Host address of local memory of a thread. Frames were checked against the size of local
+    /// memory when they were made.
+    fn local_at(&mut self, ctx: &Context, lane: usize, offset: u32, size: u32) -> *mut u8 {
+        assert!(u64::from(offset) + u64::from(size) <= u64::from(ctx.local));
+        self.local(ctx)
+            .wrapping_add(lane * ctx.local as usize + offset as usize)
+    }
+}
+
+fn write_register(frame: &Frame, place: Place, lane: usize, value: u128) {
+    match place {
+        // SAFETY: lowering has checked the register.
+        Place::Register { slot, bytes } => unsafe { write_lane(frame, slot, bytes, lane, value) },
+        // SAFETY: lowering has checked the predicate.
+        Place::Pred(pred) => unsafe {
+            frame.set_pred(pred >> 1, 1 << lane, ((value as u32) & 1) << lane);
+        },
+        Place::Frame { .. } => {}
     }
 }
 
@@ -102,11 +198,16 @@ fn called(
     let addresses = unsafe { frame.source::<u64>(slot) };
     let first = mask.trailing_zeros();
     let address = addresses[first as usize];
-    let lanes =
-        lanes_of(mask).fold(0, |set, lane| set | u32::from(addresses[lane] == address) << lane);
+    let lanes = lanes_of(mask).fold(0, |set, lane| {
+        set | u32::from(addresses[lane] == address) << lane
+    });
     let offset = address.wrapping_sub(FUNCTION_WINDOW);
     let index = (offset / 16).wrapping_sub(1);
-    let reachable = ctx.layout.frames.binary_search_by_key(&index, |f| u64::from(f.0)).is_ok();
+    let reachable = ctx
+        .layout
+        .frames
+        .binary_search_by_key(&index, |f| u64::from(f.0))
+        .is_ok();
     let valid = offset % 16 == 0 && reachable && index != u64::from(ctx.layout.function);
     let fits = valid && {
         let function = &ctx.code.functions[index as usize];

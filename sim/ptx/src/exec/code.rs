@@ -46,33 +46,66 @@ pub enum Op {
     Head,
     Branch(Pc),
     /// A jump to entry `slot` of a table.
-    BranchTable { index: Slot, table: u32 },
+    BranchTable {
+        index: Slot,
+        table: u32,
+    },
     Call(u32),
     Return,
     Exit,
     Trap,
     /// A call of the device-side assertion handler.
     Assert,
-    Special { d: Slot, which: Special },
+    Special {
+        d: Slot,
+        which: Special,
+    },
     /// Address of a variable.
-    Symbol { d: Slot, symbol: u32, offset: i64, wide: bool },
+    Symbol {
+        d: Slot,
+        symbol: u32,
+        offset: i64,
+        wide: bool,
+    },
     /// Address in the frame of the function.
-    FrameAddress { d: Slot, offset: u32, wide: bool },
+    FrameAddress {
+        d: Slot,
+        offset: u32,
+        wide: bool,
+    },
     Load(u32),
     Store(u32),
     Atom(u32),
     Barrier(u32),
     Sync(u32),
-    ActiveMask { d: Slot },
+    ActiveMask {
+        d: Slot,
+    },
     Fence,
     /// The thread waits for something: others should run.
     Relax,
     /// Whether a generic address lies in a state space.
-    IsSpace { d: u32, a: Slot, space: Space, narrow: bool },
+    IsSpace {
+        d: u32,
+        a: Slot,
+        space: Space,
+        narrow: bool,
+    },
     /// Stack memory of `size` bytes, aligned to `align`.
-    Alloca { d: Slot, size: Slot, align: u32, wide: bool },
-    StackSave { d: Slot, wide: bool },
-    StackRestore { a: Slot, wide: bool },
+    Alloca {
+        d: Slot,
+        size: Slot,
+        align: u32,
+        wide: bool,
+    },
+    StackSave {
+        d: Slot,
+        wide: bool,
+    },
+    StackRestore {
+        a: Slot,
+        wide: bool,
+    },
 }
 
 /// A decoded instruction.

@@ -48,7 +48,13 @@ pub struct Trouble {
 
 impl Trouble {
     pub fn new(kind: FaultKind, lane: u32) -> Trouble {
-        Trouble { kind, lane, address: 0, size: 0, write: false }
+        Trouble {
+            kind,
+            lane,
+            address: 0,
+            size: 0,
+            write: false,
+        }
     }
 }
 
@@ -65,10 +71,19 @@ impl<'a> Context<'a> {
         let layout = &code.layouts[launch.kernel];
         let threads = launch.block.iter().map(|&n| u64::from(n)).product::<u64>();
         if threads == 0 || threads > u64::from(kernel.max_threads) || launch.block[2] > 64 {
-            return Err(invalid(&kernel.name, "the block has too many threads, or none"));
+            return Err(invalid(
+                &kernel.name,
+                "the block has too many threads, or none",
+            ));
         }
-        if kernel.required_block.is_some_and(|required| required != launch.block) {
-            return Err(invalid(&kernel.name, "the block is not what `.reqntid` demands"));
+        if kernel
+            .required_block
+            .is_some_and(|required| required != launch.block)
+        {
+            return Err(invalid(
+                &kernel.name,
+                "the block is not what `.reqntid` demands",
+            ));
         }
         if launch.grid.contains(&0) {
             return Err(invalid(&kernel.name, "the grid is empty"));
@@ -85,7 +100,10 @@ impl<'a> Context<'a> {
             dynamic => u64::from(dynamic_start) + u64::from(dynamic),
         };
         if shared > MAX_SHARED {
-            return Err(invalid(&kernel.name, "the block needs too much shared memory"));
+            return Err(invalid(
+                &kernel.name,
+                "the block needs too much shared memory",
+            ));
         }
         let mut params = vec![0u64; kernel.param_bytes.div_ceil(8) as usize];
         for (word, bytes) in params.iter_mut().zip(launch.params.chunks(8)) {
@@ -94,7 +112,11 @@ impl<'a> Context<'a> {
             *word = u64::from_le_bytes(padded);
         }
         let symbols = symbols(code, kernel, layout, launch, dynamic_start)?;
-        let stack = if layout.dynamic_stack { launch.stack_bytes.max(1024) * 16 } else { 0 };
+        let stack = if layout.dynamic_stack {
+            launch.stack_bytes.max(1024) * 16
+        } else {
+            0
+        };
         let local = u64::from(layout.local) + u64::from(stack);
         Ok(Context {
             code,
@@ -111,7 +133,9 @@ impl<'a> Context<'a> {
             local: local.min(super::run::MAX_LOCAL).next_multiple_of(16) as u32,
             memory: launch.memory,
             cancel: launch.cancel,
-            budget: launch.budget.map(|n| AtomicI64::new(n.min(i64::MAX as u64) as i64)),
+            budget: launch
+                .budget
+                .map(|n| AtomicI64::new(n.min(i64::MAX as u64) as i64)),
             executed: AtomicU64::new(0),
             start: Instant::now(),
             grid_id: GRIDS.fetch_add(1, Ordering::Relaxed),
@@ -136,7 +160,11 @@ impl<'a> Context<'a> {
     /// Index of a block in the grid.
     pub fn block_index(&self, linear: u64) -> [u32; 3] {
         let (x, y) = (u64::from(self.grid[0]), u64::from(self.grid[1]));
-        [(linear % x) as u32, (linear / x % y) as u32, (linear / x / y) as u32]
+        [
+            (linear % x) as u32,
+            (linear / x % y) as u32,
+            (linear / x / y) as u32,
+        ]
     }
 
     /// Index of a thread in its block.

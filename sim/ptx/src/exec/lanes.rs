@@ -139,7 +139,12 @@ impl Frame {
 /// The constructors below take such a closure by value, so one exists; it has no data to copy.
 #[inline(always)]
 pub fn conjure<F: Copy>() -> F {
-    const { assert!(size_of::<F>() == 0, "a lane operation must not capture anything") };
+    const {
+        assert!(
+            size_of::<F>() == 0,
+            "a lane operation must not capture anything"
+        )
+    };
     // SAFETY: reading a value of size zero reads nothing, and `F: Copy` has a value already.
     unsafe { NonNull::<F>::dangling().as_ptr().read() }
 }
@@ -274,9 +279,17 @@ pub fn lane_select<T: Lane>() -> LaneFn {
         let mut out = [T::default(); LANES];
         // SAFETY: the contract of `LaneFn`.
         unsafe {
-            let (a, b, choice) = (frame.source::<T>(o.a), frame.source::<T>(o.b), frame.pred(o.c));
+            let (a, b, choice) = (
+                frame.source::<T>(o.a),
+                frame.source::<T>(o.b),
+                frame.pred(o.c),
+            );
             for lane in 0..LANES {
-                out[lane] = if choice >> lane & 1 != 0 { a[lane] } else { b[lane] };
+                out[lane] = if choice >> lane & 1 != 0 {
+                    a[lane]
+                } else {
+                    b[lane]
+                };
             }
             frame.store(o.d, mask, &out);
         }
@@ -346,7 +359,7 @@ pub fn lane_compare_halves<F: Fn(u16, u16) -> bool + Copy>(_: F) -> LaneFn {
                 low[lane] = f(a[lane] as u16, b[lane] as u16);
                 high[lane] = f((a[lane] >> 16) as u16, (b[lane] >> 16) as u16);
             }
-            
+
             let (low, high) = (pack(&low), pack(&high));
             let combine = |result: u32| match o.imm & 0xff {
                 0 => result,
@@ -380,7 +393,11 @@ where
         // SAFETY: the contract of `LaneFn`.
         unsafe {
             let (a, b) = (frame.source::<T>(o.a), frame.source::<T>(o.b));
-            let third = if o.imm & 0xff == 0 { 0 } else { frame.pred(o.x) };
+            let third = if o.imm & 0xff == 0 {
+                0
+            } else {
+                frame.pred(o.x)
+            };
             for lane in 0..LANES {
                 let (first, third) = (f(a[lane], b[lane]), third >> lane & 1 != 0);
                 let holds = match o.imm & 0xff {
@@ -431,8 +448,7 @@ pub fn lane_carry<T: Lane, F: Fn(T, T, T, bool) -> (T, bool) + Copy>(_: F) -> La
             let c = frame.source::<T>(o.c);
             let carry_in = frame.pred(0);
             for lane in 0..LANES {
-                (out[lane], carry[lane]) =
-                    f(a[lane], b[lane], c[lane], carry_in >> lane & 1 != 0);
+                (out[lane], carry[lane]) = f(a[lane], b[lane], c[lane], carry_in >> lane & 1 != 0);
             }
             frame.store(o.d, mask, &out);
             if o.imm != 0 {

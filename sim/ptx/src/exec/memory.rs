@@ -16,12 +16,20 @@ pub struct Regions {
     next: usize,
 }
 
-const NOWHERE: Region =
-    Region { start: 0, end: 0, host: std::ptr::null_mut(), writable: false };
+const NOWHERE: Region = Region {
+    start: 0,
+    end: 0,
+    host: std::ptr::null_mut(),
+    writable: false,
+};
 
 impl Regions {
     pub fn new() -> Self {
-        Regions { epoch: 0, recent: [NOWHERE; 4], next: 0 }
+        Regions {
+            epoch: 0,
+            recent: [NOWHERE; 4],
+            next: 0,
+        }
     }
 
     /// The live allocation that holds an address. Call [`Regions::refresh`] before.
@@ -178,7 +186,11 @@ impl Access<'_, '_> {
             }
         }
         if aligned && space == Space::Shared {
-            let start = if op.space == Space::Generic { SHARED_WINDOW } else { 0 };
+            let start = if op.space == Space::Generic {
+                SHARED_WINDOW
+            } else {
+                0
+            };
             let end = high.checked_add(u64::from(op.total));
             let limit = start + u64::from(self.shared.size);
             if low >= start && end.is_some_and(|end| end <= limit) {
@@ -228,9 +240,9 @@ impl Access<'_, '_> {
             Space::Shared if within(u64::from(self.shared.size)) => {
                 Ok(self.shared.host.wrapping_add(offset as usize))
             }
-            Space::Local if within(u64::from(self.ctx.local)) => {
-                Ok(warp.local(self.ctx).wrapping_add(lane * self.ctx.local as usize + offset as usize))
-            }
+            Space::Local if within(u64::from(self.ctx.local)) => Ok(warp
+                .local(self.ctx)
+                .wrapping_add(lane * self.ctx.local as usize + offset as usize)),
             Space::Param if write => Err(FaultKind::ReadOnly),
             Space::Param if within(u64::from(self.ctx.kernel.param_bytes)) => {
                 let base = self.ctx.params.as_ptr().cast::<u8>().cast_mut();
@@ -295,7 +307,9 @@ impl Access<'_, '_> {
         op: &MemOp,
         mask: u32,
     ) -> Result<(), Trouble> {
-        let Some(atom) = &op.atomic else { return Ok(()) };
+        let Some(atom) = &op.atomic else {
+            return Ok(());
+        };
         let pointers = self.resolve(warp, frame, op, mask, true)?;
         // Atomic operations are at least as strong here as they ask to be.
         fence(Ordering::SeqCst);

@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MULTIPROCESSORS: u32 = 132;
 
 fn global_timer() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |t| t.as_nanos() as u64)
 }
 
 /// Reads a special register in all lanes.

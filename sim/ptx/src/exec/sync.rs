@@ -33,7 +33,11 @@ pub fn together(op: &SyncOp, frame: &Frame, set: u32) {
 fn shuffle(op: &SyncOp, frame: &Frame, set: u32) {
     // SAFETY: lowering has checked that the operands are 32-bit registers.
     let (a, b, c) = unsafe {
-        (*frame.source::<u32>(op.a), *frame.source::<u32>(op.b), *frame.source::<u32>(op.c))
+        (
+            *frame.source::<u32>(op.a),
+            *frame.source::<u32>(op.b),
+            *frame.source::<u32>(op.c),
+        )
     };
     let mut values = [0u32; LANES];
     let mut inside = 0;

@@ -98,7 +98,11 @@ impl Warp {
         self.preds.fill(0);
         self.pc = [function.entry; LANES];
         let threads = ctx.threads - self.index * LANES as u32;
-        self.live = if threads >= 32 { ALL } else { (1 << threads) - 1 };
+        self.live = if threads >= 32 {
+            ALL
+        } else {
+            (1 << threads) - 1
+        };
         (self.at_barrier, self.at_sync, self.met) = (0, 0, 0);
         self.frame_base = [0; LANES];
         self.frame_top = [function.frame; LANES];
@@ -154,7 +158,10 @@ impl Warp {
         let mut out_of_turn = false;
         if let Some(last) = self.last.take() {
             // The group behind the one that has run for so long; the lowest one after the highest.
-            let next = lanes_of(ready).map(|lane| self.pc[lane]).filter(|&pc| pc > last).min();
+            let next = lanes_of(ready)
+                .map(|lane| self.pc[lane])
+                .filter(|&pc| pc > last)
+                .min();
             if let Some(next) = next {
                 out_of_turn = next != lowest;
                 pc = next;
@@ -163,12 +170,16 @@ impl Warp {
         let active = self.lanes_at(ready, pc);
         let others = lanes_of(ready & !active).map(|lane| self.pc[lane]).min();
         // A group that runs out of turn runs on until its time is over.
-        let limit = if out_of_turn { Pc::MAX } else { others.unwrap_or(Pc::MAX) };
+        let limit = if out_of_turn {
+            Pc::MAX
+        } else {
+            others.unwrap_or(Pc::MAX)
+        };
         (pc, active, limit)
     }
 
     /// Threads end.
-    fn exit(&mut self, mask: u32) {
+    pub fn exit(&mut self, mask: u32) {
         self.live &= !mask;
         if self.at_sync == 0 {
             return;
@@ -185,8 +196,9 @@ impl Warp {
 
     /// Lanes that wait with this member mask.
     fn waiting_with(&self, members: u32) -> u32 {
-        lanes_of(self.at_sync)
-            .fold(0, |set, lane| set | u32::from(self.members[lane] == members) << lane)
+        lanes_of(self.at_sync).fold(0, |set, lane| {
+            set | u32::from(self.members[lane] == members) << lane
+        })
     }
 
     /// Runs until every lane waits or has ended, or the fuel is used up. Fuel is counted in
@@ -251,7 +263,9 @@ impl Warp {
                     Op::Load(index) => {
                         let op = &ctx.code.mem[index as usize];
                         if mask != 0 {
-                            self.access(m).load(self, &frame, op, mask).map_err(|t| (pc, t))?;
+                            self.access(m)
+                                .load(self, &frame, op, mask)
+                                .map_err(|t| (pc, t))?;
                         }
                         if op.waits {
                             *fuel -= WAIT_COST;
@@ -261,14 +275,18 @@ impl Warp {
                     Op::Store(index) => {
                         let op = &ctx.code.mem[index as usize];
                         if mask != 0 {
-                            self.access(m).store(self, &frame, op, mask).map_err(|t| (pc, t))?;
+                            self.access(m)
+                                .store(self, &frame, op, mask)
+                                .map_err(|t| (pc, t))?;
                         }
                         pc += 1;
                     }
                     Op::Atom(index) => {
                         let op = &ctx.code.mem[index as usize];
                         if mask != 0 {
-                            self.access(m).atom(self, &frame, op, mask).map_err(|t| (pc, t))?;
+                            self.access(m)
+                                .atom(self, &frame, op, mask)
+                                .map_err(|t| (pc, t))?;
                         }
                         if op.waits {
                             *fuel -= WAIT_COST;
@@ -279,7 +297,12 @@ impl Warp {
                         special::read(ctx, self, m.block.index, &frame, d, which, mask);
                         pc += 1;
                     }
-                    Op::Symbol { d, symbol, offset, wide } => {
+                    Op::Symbol {
+                        d,
+                        symbol,
+                        offset,
+                        wide,
+                    } => {
                         let address = ctx.symbols[symbol as usize].wrapping_add(offset as u64);
                         store_address(&frame, d, mask, wide, |_| address);
                         pc += 1;
@@ -305,7 +328,7 @@ impl Warp {
                             continue;
                         }
                         self.put(active & !mask, pc + 1);
-                        self.ret(ctx, mask, &frame);
+                        self.ret(ctx, mask, pc, &frame);
                         active &= self.live;
                         if active != mask || active == 0 {
                             break;
@@ -324,8 +347,7 @@ impl Warp {
                         }
                         self.put(active & !mask, pc + 1);
                         self.put(mask, pc);
-                        let entered =
-                            self.call(ctx, site, mask, &frame).map_err(|t| (pc, t))?;
+                        let entered = self.call(ctx, site, mask, &frame).map_err(|t| (pc, t))?;
                         if entered != active {
                             break;
                         }
@@ -386,11 +408,21 @@ impl Warp {
                         *fuel -= 16 * WAIT_COST;
                         pc += 1;
                     }
-                    Op::IsSpace { d, a, space, narrow } => {
+                    Op::IsSpace {
+                        d,
+                        a,
+                        space,
+                        narrow,
+                    } => {
                         is_space(ctx, &frame, d, a, (space, narrow), mask);
                         pc += 1;
                     }
-                    Op::Alloca { d, size, align, wide } => {
+                    Op::Alloca {
+                        d,
+                        size,
+                        align,
+                        wide,
+                    } => {
                         self.alloca(ctx, &frame, mask, (d, size, align, wide))
                             .map_err(|t| (pc, t))?;
                         pc += 1;
@@ -424,7 +456,11 @@ impl Warp {
     }
 
     fn access<'m, 'a>(&self, m: &'m mut Machine<'_, 'a>) -> Access<'m, 'a> {
-        Access { ctx: m.ctx, shared: m.block.shared(), regions: m.regions }
+        Access {
+            ctx: m.ctx,
+            shared: m.block.shared(),
+            regions: m.regions,
+        }
     }
 
     /// Lanes come to a barrier of the block; whether they wait there.
@@ -485,8 +521,9 @@ impl Warp {
         let (mut rest, mut went) = (mask, 0);
         while rest != 0 {
             let wanted = members[rest.trailing_zeros() as usize];
-            let same = lanes_of(rest)
-                .fold(0, |set, lane| set | u32::from(members[lane] == wanted) << lane);
+            let same = lanes_of(rest).fold(0, |set, lane| {
+                set | u32::from(members[lane] == wanted) << lane
+            });
             rest &= !same;
             if same & !wanted != 0 {
                 let lane = (same & !wanted).trailing_zeros();
@@ -504,7 +541,11 @@ impl Warp {
                 continue;
             }
             self.met &= !same;
-            let here = if met == same { 0 } else { self.lanes_at(waiting, pc) };
+            let here = if met == same {
+                0
+            } else {
+                self.lanes_at(waiting, pc)
+            };
             if met != same {
                 self.at_sync &= !waiting;
                 self.met |= waiting & !here;
@@ -546,7 +587,11 @@ fn store_address(frame: &Frame, d: u32, mask: u32, wide: bool, f: impl Fn(usize)
         if wide {
             frame.store(d, mask, &std::array::from_fn::<u64, LANES, _>(f));
         } else {
-            frame.store(d, mask, &std::array::from_fn::<u32, LANES, _>(|lane| f(lane) as u32));
+            frame.store(
+                d,
+                mask,
+                &std::array::from_fn::<u32, LANES, _>(|lane| f(lane) as u32),
+            );
         }
     }
 }
@@ -589,9 +634,14 @@ fn is_space(
 
 /// Whether an address lies in a variable of constant memory.
 fn is_constant(ctx: &Context, address: u64) -> bool {
-    let Some(region) = ctx.memory.region(address) else { return false };
-    ctx.code.symbols.iter().zip(&ctx.symbols).any(|(symbol, &start)| {
-        matches!(symbol, Symbol::Const(_)) && start >= region.start && start < region.end
-    })
+    let Some(region) = ctx.memory.region(address) else {
+        return false;
+    };
+    ctx.code
+        .symbols
+        .iter()
+        .zip(&ctx.symbols)
+        .any(|(symbol, &start)| {
+            matches!(symbol, Symbol::Const(_)) && start >= region.start && start < region.end
+        })
 }
-

@@ -10,12 +10,30 @@ use crate::types::{Kind, Type};
 macro_rules! by_int {
     ($statement:expr, $ty:expr, $T:ident => $f:expr) => {
         match ($ty.is_signed(), $ty.bits) {
-            (false, 16) => { type $T = u16; $f }
-            (true, 16) => { type $T = i16; $f }
-            (false, 32) => { type $T = u32; $f }
-            (true, 32) => { type $T = i32; $f }
-            (false, 64) => { type $T = u64; $f }
-            (true, 64) => { type $T = i64; $f }
+            (false, 16) => {
+                type $T = u16;
+                $f
+            }
+            (true, 16) => {
+                type $T = i16;
+                $f
+            }
+            (false, 32) => {
+                type $T = u32;
+                $f
+            }
+            (true, 32) => {
+                type $T = i32;
+                $f
+            }
+            (false, 64) => {
+                type $T = u64;
+                $f
+            }
+            (true, 64) => {
+                type $T = i64;
+                $f
+            }
             _ => return $statement.mods.bad_type($ty),
         }
     };
@@ -61,9 +79,17 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     /// Destination and sources, all of this type.
-    pub fn same_typed(&mut self, s: &Statement<'_, 'a>, ty: Type, count: usize) -> Result<Operands> {
+    pub fn same_typed(
+        &mut self,
+        s: &Statement<'_, 'a>,
+        ty: Type,
+        count: usize,
+    ) -> Result<Operands> {
         s.expect_operands(count + 1)?;
-        let mut o = Operands { d: self.target(&s.operands[0], ty)?, ..Operands::default() };
+        let mut o = Operands {
+            d: self.target(&s.operands[0], ty)?,
+            ..Operands::default()
+        };
         let slots = [&mut o.a, &mut o.b, &mut o.c];
         for (slot, operand) in slots.into_iter().zip(&s.operands[1..]) {
             *slot = self.source(operand, ty)?;
@@ -76,14 +102,22 @@ impl<'a> FunctionLowering<'_, 'a> {
             return self.packed_int(s, ty);
         }
         let saturate = s.mods.take("sat");
-        if saturate && !(matches!(s.opcode, "add" | "sub" | "mad") && ty == Type::new(Kind::Signed, 32)) {
+        if saturate
+            && !(matches!(s.opcode, "add" | "sub" | "mad") && ty == Type::new(Kind::Signed, 32))
+        {
             return s.mods.fail("`.sat` needs `.s32`");
         }
         let (f, count): (LaneFn, usize) = match s.opcode {
             "add" if saturate => (lane2(|a: i32, b: i32| a.saturating_add(b)), 2),
             "sub" if saturate => (lane2(|a: i32, b: i32| a.saturating_sub(b)), 2),
-            "add" => (by_int!(s, ty, T => lane2(|a: T, b: T| a.wrapping_add(b))), 2),
-            "sub" => (by_int!(s, ty, T => lane2(|a: T, b: T| a.wrapping_sub(b))), 2),
+            "add" => (
+                by_int!(s, ty, T => lane2(|a: T, b: T| a.wrapping_add(b))),
+                2,
+            ),
+            "sub" => (
+                by_int!(s, ty, T => lane2(|a: T, b: T| a.wrapping_sub(b))),
+                2,
+            ),
             "mul" => return self.multiply(s, ty),
             "mad" => return self.multiply_add(s, ty, saturate),
             // The hardware answers a division by zero with all ones, and its remainder with the
@@ -144,12 +178,12 @@ impl<'a> FunctionLowering<'_, 'a> {
             ("add", _) => lane2(|a: u32, b: u32| halves(a, b, u16::wrapping_add)),
             ("min", false) => lane2(|a: u32, b: u32| halves(a, b, u16::min)),
             ("max", false) => lane2(|a: u32, b: u32| halves(a, b, u16::max)),
-            ("min", true) if s.mods.take("relu") => lane2(|a: u32, b: u32| {
-                halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16)
-            }),
-            ("max", true) if s.mods.take("relu") => lane2(|a: u32, b: u32| {
-                halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16)
-            }),
+            ("min", true) if s.mods.take("relu") => {
+                lane2(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16))
+            }
+            ("max", true) if s.mods.take("relu") => {
+                lane2(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16))
+            }
             ("min", true) => {
                 lane2(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16) as u16))
             }
@@ -204,7 +238,11 @@ impl<'a> FunctionLowering<'_, 'a> {
             d: self.target(&s.operands[0], double)?,
             a: self.source(&s.operands[1], ty)?,
             b: self.source(&s.operands[2], ty)?,
-            c: if count > 2 { self.source(&s.operands[3], double)? } else { 0 },
+            c: if count > 2 {
+                self.source(&s.operands[3], double)?
+            } else {
+                0
+            },
             ..Operands::default()
         })
     }
@@ -270,7 +308,12 @@ impl<'a> FunctionLowering<'_, 'a> {
         self.carry_chain_with(s, reads, true)
     }
 
-    fn carry_chain_with(&mut self, s: &mut Statement<'_, 'a>, reads: bool, sets: bool) -> Result<()> {
+    fn carry_chain_with(
+        &mut self,
+        s: &mut Statement<'_, 'a>,
+        reads: bool,
+        sets: bool,
+    ) -> Result<()> {
         let ty = s.mods.ty()?;
         if ty.packed != 1 || !ty.is_int() {
             return s.mods.bad_type(ty);
@@ -296,12 +339,12 @@ impl<'a> FunctionLowering<'_, 'a> {
                         let (rest, second) = rest.overflowing_sub(<$T>::from(borrow));
                         (rest, first | second)
                     }),
-                    (_, false) if high => lane_carry(|a: $T, b: $T, c: $T, _| {
-                        $high(a, b).overflowing_add(c)
-                    }),
-                    (_, false) => lane_carry(|a: $T, b: $T, c: $T, _| {
-                        a.wrapping_mul(b).overflowing_add(c)
-                    }),
+                    (_, false) if high => {
+                        lane_carry(|a: $T, b: $T, c: $T, _| $high(a, b).overflowing_add(c))
+                    }
+                    (_, false) => {
+                        lane_carry(|a: $T, b: $T, c: $T, _| a.wrapping_mul(b).overflowing_add(c))
+                    }
                     (_, true) if high => lane_carry(|a: $T, b: $T, c: $T, carry| {
                         let (sum, first) = $high(a, b).overflowing_add(c);
                         let (sum, second) = sum.overflowing_add(<$T>::from(carry));
@@ -409,11 +452,19 @@ impl<'a> FunctionLowering<'_, 'a> {
         }
         fn byte(word: u32, index: u32, signed: bool) -> i32 {
             let byte = (word >> (8 * index)) as u8;
-            if signed { i32::from(byte as i8) } else { i32::from(byte) }
+            if signed {
+                i32::from(byte as i8)
+            } else {
+                i32::from(byte)
+            }
         }
         fn half(word: u32, index: u32, signed: bool) -> i32 {
             let half = (word >> (16 * index)) as u16;
-            if signed { i32::from(half as i16) } else { i32::from(half) }
+            if signed {
+                i32::from(half as i16)
+            } else {
+                i32::from(half)
+            }
         }
         fn dot4(a: u32, b: u32, c: u32, signed: (bool, bool)) -> u32 {
             (0..4).fold(c, |sum, i| {

@@ -3,9 +3,7 @@
 use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::Result;
-use crate::exec::lanes::{
-    lane1, lane2, lane3, lane3_imm, lane4, pred_logic, LaneFn, Operands,
-};
+use crate::exec::lanes::{lane1, lane2, lane3, lane3_imm, lane4, pred_logic, LaneFn, Operands};
 use crate::exec::num::bits;
 use crate::parse::ast::{Number, Operand};
 use crate::types::{Kind, Type};
@@ -13,9 +11,18 @@ use crate::types::{Kind, Type};
 macro_rules! by_width {
     ($statement:expr, $ty:expr, $T:ident => $f:expr) => {
         match $ty.bits {
-            16 => { type $T = u16; $f }
-            32 => { type $T = u32; $f }
-            64 => { type $T = u64; $f }
+            16 => {
+                type $T = u16;
+                $f
+            }
+            32 => {
+                type $T = u32;
+                $f
+            }
+            64 => {
+                type $T = u64;
+                $f
+            }
             _ => return $statement.mods.bad_type($ty),
         }
     };
@@ -62,7 +69,15 @@ impl<'a> FunctionLowering<'_, 'a> {
         let d = self.pred_target(&s.operands[0])?;
         let a = self.pred(&s.operands[1])?;
         let b = if unary { a } else { self.pred(&s.operands[2])? };
-        self.lanes(f, Operands { d, a, b, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                b,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -129,7 +144,14 @@ impl<'a> FunctionLowering<'_, 'a> {
         let result = if s.opcode == "brev" { ty } else { Type::U32 };
         let d = self.target(&s.operands[0], result)?;
         let a = self.source(&s.operands[1], ty)?;
-        self.lanes(f, Operands { d, a, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -150,12 +172,21 @@ impl<'a> FunctionLowering<'_, 'a> {
                 lane1(|a: i32| bits::shift_to_top(u64::from((a ^ a >> 31) as u32), 31))
             }
             (Kind::Signed, 64, false) => lane1(|a: i64| bits::find_top((a ^ a >> 63) as u64)),
-            (Kind::Signed, 64, true) => lane1(|a: i64| bits::shift_to_top((a ^ a >> 63) as u64, 63)),
+            (Kind::Signed, 64, true) => {
+                lane1(|a: i64| bits::shift_to_top((a ^ a >> 63) as u64, 63))
+            }
             _ => return s.mods.bad_type(ty),
         };
         let d = self.target(&s.operands[0], Type::U32)?;
         let a = self.source(&s.operands[1], ty)?;
-        self.lanes(f, Operands { d, a, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 

@@ -33,7 +33,12 @@ impl<'a> FunctionLowering<'_, 'a> {
         let Operand::Name(list) = s.operands[1] else {
             return s.mods.fail("expected a list of labels");
         };
-        let found = self.names.scopes.iter().rev().find_map(|scope| scope.targets.get(list));
+        let found = self
+            .names
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.targets.get(list));
         let Some((labels, _)) = found.cloned() else {
             return s.mods.fail(&format!("unknown list of labels `{list}`"));
         };
@@ -42,7 +47,10 @@ impl<'a> FunctionLowering<'_, 'a> {
         for (entry, label) in labels.iter().enumerate() {
             self.refer(label, Fix::Table(table, entry));
         }
-        self.emit(Op::BranchTable { index, table: table as u32 });
+        self.emit(Op::BranchTable {
+            index,
+            table: table as u32,
+        });
         Ok(())
     }
 
@@ -84,7 +92,9 @@ impl<'a> FunctionLowering<'_, 'a> {
         };
         if let Some(register) = self.find_register(callee)? {
             if register.ty.bits != 64 || register.ty.is_float() {
-                return s.mods.fail("a call through a register needs a 64-bit address");
+                return s
+                    .mods
+                    .fail("a call through a register needs a 64-bit address");
             }
             return self.call_pointer(s, register.slot, results, args, prototype);
         }
@@ -111,8 +121,12 @@ impl<'a> FunctionLowering<'_, 'a> {
                 self.emit(Op::Assert);
                 Ok(())
             }
-            "vprintf" => s.mods.fail("device-side `printf` (`vprintf`) is not supported"),
-            _ => s.mods.fail(&format!("unresolved external function `{name}`")),
+            "vprintf" => s
+                .mods
+                .fail("device-side `printf` (`vprintf`) is not supported"),
+            _ => s
+                .mods
+                .fail(&format!("unresolved external function `{name}`")),
         }
     }
 
@@ -127,18 +141,28 @@ impl<'a> FunctionLowering<'_, 'a> {
         let Some(name) = prototype else {
             return s.mods.fail("a call through a register needs a prototype");
         };
-        let mut found =
-            self.names.scopes.iter().rev().find_map(|scope| scope.prototypes.get(name)).cloned();
+        let mut found = self
+            .names
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.prototypes.get(name))
+            .cloned();
         if found.is_none() {
             // A list of targets: they all look alike.
-            let targets = self.names.scopes.iter().rev().find_map(|scope| scope.targets.get(name));
+            let targets = self
+                .names
+                .scopes
+                .iter()
+                .rev()
+                .find_map(|scope| scope.targets.get(name));
             let first = targets.and_then(|(names, _)| names.first().copied());
-            found = first.and_then(|first| self.module.signatures.get(first)).map(|signature| {
-                crate::parse::ast::Prototype {
+            found = first
+                .and_then(|first| self.module.signatures.get(first))
+                .map(|signature| crate::parse::ast::Prototype {
                     returns: signature.returns.clone(),
                     params: signature.params.clone(),
-                }
-            });
+                });
         }
         let Some(prototype) = found else {
             return s.mods.fail(&format!("unknown prototype `{name}`"));
@@ -151,7 +175,13 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     fn emit_call(&mut self, callee: Callee, args: Vec<Place>, results: Vec<Place>) {
-        let site = CallSite { caller: self.index, callee, args, results, saves: false };
+        let site = CallSite {
+            caller: self.index,
+            callee,
+            args,
+            results,
+            saves: false,
+        };
         self.module.code.calls.push(site);
         let index = self.module.code.calls.len() as u32 - 1;
         self.emit(Op::Call(index));
@@ -166,7 +196,9 @@ impl<'a> FunctionLowering<'_, 'a> {
     ) -> Result<Vec<Place>> {
         if actual.len() != formal.len() {
             let (want, have) = (formal.len(), actual.len());
-            return s.mods.fail(&format!("expected {want} parameters, found {have}"));
+            return s
+                .mods
+                .fail(&format!("expected {want} parameters, found {have}"));
         }
         let mut places = Vec::new();
         for (operand, formal) in actual.iter().zip(formal) {
@@ -184,8 +216,14 @@ impl<'a> FunctionLowering<'_, 'a> {
         let line = self.line;
         if let Operand::Name(name) = operand {
             match self.names.find(name, line)? {
-                Some(Entry::Frame { offset, parameter: true }) if !formal.register => {
-                    return Ok(Place::Frame { offset, size: formal.size as u32 });
+                Some(Entry::Frame {
+                    offset,
+                    parameter: true,
+                }) if !formal.register => {
+                    return Ok(Place::Frame {
+                        offset,
+                        size: formal.size as u32,
+                    });
                 }
                 Some(Entry::Register(register)) => {
                     let same = match formal.ty.kind {
@@ -195,7 +233,9 @@ impl<'a> FunctionLowering<'_, 'a> {
                     if same {
                         return Ok(self.register_place(register));
                     }
-                    return s.mods.fail(&format!("`{name}` has another size than the parameter"));
+                    return s
+                        .mods
+                        .fail(&format!("`{name}` has another size than the parameter"));
                 }
                 _ => {}
             }
@@ -204,7 +244,10 @@ impl<'a> FunctionLowering<'_, 'a> {
         match operand {
             Operand::Number(number) => {
                 let slot = self.immediate(*number, formal.ty)?;
-                Ok(Place::Register { slot, bytes: formal.ty.bytes().max(2) })
+                Ok(Place::Register {
+                    slot,
+                    bytes: formal.ty.bytes().max(2),
+                })
             }
             _ => s.mods.fail("bad parameter"),
         }
@@ -247,7 +290,12 @@ impl<'a> FunctionLowering<'_, 'a> {
                 }
                 let d = self.target(&s.operands[0], ty)?;
                 let size = self.source(&s.operands[1], ty)?;
-                self.emit(Op::Alloca { d, size, align, wide });
+                self.emit(Op::Alloca {
+                    d,
+                    size,
+                    align,
+                    wide,
+                });
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::Result;
 use crate::exec::lanes::{
-    lane_compare, lane_compare_halves, lane_select, lane_set, lane_test, lane3, BoolOp, LaneFn,
+    lane3, lane_compare, lane_compare_halves, lane_select, lane_set, lane_test, BoolOp, LaneFn,
     Operands, SECOND_PRED,
 };
 use crate::exec::num::float::flush;
@@ -89,7 +89,11 @@ fn same<T>(x: T) -> T {
 
 #[inline(always)]
 fn f16_flushed(bits: u16) -> f32 {
-    f16_to_f32(if bits & 0x7c00 == 0 { bits & 0x8000 } else { bits })
+    f16_to_f32(if bits & 0x7c00 == 0 {
+        bits & 0x8000
+    } else {
+        bits
+    })
 }
 
 /// What `set` writes when the comparison holds.
@@ -266,7 +270,10 @@ impl<'a> FunctionLowering<'_, 'a> {
         };
         o.imm = index as u32 | format << 8 | yes << 10;
         o.c = o.a;
-        self.lanes(crate::exec::lanes::lane3_imm(|a, b, _, f| set_halves(a, b, f)), o);
+        self.lanes(
+            crate::exec::lanes::lane3_imm(|a, b, _, f| set_halves(a, b, f)),
+            o,
+        );
         Ok(())
     }
 
@@ -320,9 +327,14 @@ impl<'a> FunctionLowering<'_, 'a> {
 
     /// `testp`
     pub fn testp(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
-        let Some(test) =
-            s.mods.one_of(&["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
-        else {
+        let Some(test) = s.mods.one_of(&[
+            "finite",
+            "infinite",
+            "number",
+            "notanumber",
+            "normal",
+            "subnormal",
+        ]) else {
             return s.mods.fail("the test is missing");
         };
         let ty = s.mods.ty()?;
@@ -347,7 +359,14 @@ impl<'a> FunctionLowering<'_, 'a> {
         };
         let d = self.pred_target(&s.operands[0])?;
         let a = self.source(&s.operands[1], ty)?;
-        self.lanes(f, Operands { d, a, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 }

@@ -64,13 +64,17 @@ fn general(from: u32, to: u32) -> LaneFn {
 impl<'a> FunctionLowering<'_, 'a> {
     /// `cvt`
     pub fn cvt(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
-        let mode = s.mods.one_of(&["rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"]);
+        let mode = s
+            .mods
+            .one_of(&["rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"]);
         let ftz = s.mods.take("ftz");
         let sat = s.mods.take("sat");
         let sat_finite = s.mods.take("satfinite");
         let relu = s.mods.take("relu");
         let (Some(to), Some(from)) = (self.type_word(s), self.type_word(s)) else {
-            return s.mods.fail("two types are needed that a conversion goes between");
+            return s
+                .mods
+                .fail("two types are needed that a conversion goes between");
         };
         let integral = matches!(mode, Some("rni" | "rzi" | "rmi" | "rpi"));
         let rounding = match mode {
@@ -102,7 +106,17 @@ impl<'a> FunctionLowering<'_, 'a> {
             Some(f) => f,
             None => general(from_width, to_width),
         };
-        self.lanes(f, Operands { d, a, b: a, c: a, imm: plan.encode(), ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                b: a,
+                c: a,
+                imm: plan.encode(),
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -220,7 +234,17 @@ impl<'a> FunctionLowering<'_, 'a> {
                     convert::pack(u64::from(a), u64::from(b), code) as u16
                 }),
             };
-            self.lanes(f, Operands { d, a, b, c: a, imm, ..Operands::default() });
+            self.lanes(
+                f,
+                Operands {
+                    d,
+                    a,
+                    b,
+                    c: a,
+                    imm,
+                    ..Operands::default()
+                },
+            );
             return Ok(());
         }
         s.expect_operands(2)?;
@@ -230,7 +254,17 @@ impl<'a> FunctionLowering<'_, 'a> {
             (32, 16, true) => lane3_imm(|a: u32, _, _, code| convert::pack_halves(a, code)),
             _ => return s.mods.bad_type(from.ty),
         };
-        self.lanes(f, Operands { d, a, b: a, c: a, imm, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                b: a,
+                c: a,
+                imm,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 }

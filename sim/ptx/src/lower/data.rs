@@ -5,9 +5,7 @@ use super::instruction::Statement;
 use super::names::Entry;
 use super::Result;
 use crate::exec::code::{Op, Space, Special};
-use crate::exec::lanes::{
-    lane1, lane2, lane4, lane_split, pred_logic, LaneFn, Operands,
-};
+use crate::exec::lanes::{lane1, lane2, lane4, lane_split, pred_logic, LaneFn, Operands};
 use crate::interface::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::parse::ast::Operand;
 use crate::types::{Kind, Type};
@@ -116,10 +114,19 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     fn mov_register(&mut self, s: &Statement<'_, 'a>, ty: Type) -> Result<()> {
-        let Some(f) = copy(ty.bits) else { return s.mods.bad_type(ty) };
+        let Some(f) = copy(ty.bits) else {
+            return s.mods.bad_type(ty);
+        };
         let d = self.target(&s.operands[0], ty)?;
         let a = self.source(&s.operands[1], ty)?;
-        self.lanes(f, Operands { d, a, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -131,7 +138,15 @@ impl<'a> FunctionLowering<'_, 'a> {
             }
             operand => self.pred(operand)?,
         };
-        self.lanes(pred_logic(|a, _| a), Operands { d, a, b: a, ..Operands::default() });
+        self.lanes(
+            pred_logic(|a, _| a),
+            Operands {
+                d,
+                a,
+                b: a,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -149,19 +164,31 @@ impl<'a> FunctionLowering<'_, 'a> {
             (16, 32) => {
                 let wide = self.scratch(Type::B32)?;
                 self.emit(Op::Special { d: wide, which });
-                let o = Operands { d, a: wide, ..Operands::default() };
+                let o = Operands {
+                    d,
+                    a: wide,
+                    ..Operands::default()
+                };
                 self.lanes(lane1(|a: u32| a as u16), o);
             }
             (32, 64) => {
                 let wide = self.scratch(Type::B64)?;
                 self.emit(Op::Special { d: wide, which });
-                let o = Operands { d, a: wide, ..Operands::default() };
+                let o = Operands {
+                    d,
+                    a: wide,
+                    ..Operands::default()
+                };
                 self.lanes(lane1(|a: u64| a as u32), o);
             }
             (64, 32) => {
                 let narrow = self.scratch(Type::B32)?;
                 self.emit(Op::Special { d: narrow, which });
-                let o = Operands { d, a: narrow, ..Operands::default() };
+                let o = Operands {
+                    d,
+                    a: narrow,
+                    ..Operands::default()
+                };
                 self.lanes(lane1(|a: u32| u64::from(a)), o);
             }
             _ => return self.fail("the special register has another width"),
@@ -170,13 +197,7 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     /// The address of a variable or function.
-    fn mov_address(
-        &mut self,
-        d: u32,
-        ty: Type,
-        name: &'a str,
-        offset: i64,
-    ) -> Result<()> {
+    fn mov_address(&mut self, d: u32, ty: Type, name: &'a str, offset: i64) -> Result<()> {
         if !matches!(ty.bits, 32 | 64) || ty.is_float() {
             return self.fail("an address needs an integer register of 32 or 64 bits");
         }
@@ -200,7 +221,12 @@ impl<'a> FunctionLowering<'_, 'a> {
         };
         if let Some(symbol) = symbol {
             self.used_symbols.insert(symbol);
-            self.emit(Op::Symbol { d, symbol, offset, wide });
+            self.emit(Op::Symbol {
+                d,
+                symbol,
+                offset,
+                wide,
+            });
             return Ok(());
         }
         if let (Some(address), Some(index)) =
@@ -221,7 +247,14 @@ impl<'a> FunctionLowering<'_, 'a> {
     fn mov_constant(&mut self, d: u32, bits: u64, ty: Type) -> Result<()> {
         let a = self.constant(u128::from(bits), ty.bits);
         match copy(ty.bits) {
-            Some(f) => self.lanes(f, Operands { d, a, ..Operands::default() }),
+            Some(f) => self.lanes(
+                f,
+                Operands {
+                    d,
+                    a,
+                    ..Operands::default()
+                },
+            ),
             None => return self.fail("an address needs a register of 32 or 64 bits"),
         }
         Ok(())
@@ -256,7 +289,10 @@ impl<'a> FunctionLowering<'_, 'a> {
             }),
             _ => return s.mods.bad_type(ty),
         };
-        let mut o = Operands { d: self.target(target, ty)?, ..Operands::default() };
+        let mut o = Operands {
+            d: self.target(target, ty)?,
+            ..Operands::default()
+        };
         let slots = [&mut o.a, &mut o.b, &mut o.c, &mut o.x];
         for (slot, operand) in slots.into_iter().zip(parts) {
             *slot = match part.bits {
@@ -291,7 +327,11 @@ impl<'a> FunctionLowering<'_, 'a> {
             (4, 128) => lane_split(|a: u128, i| (a >> (32 * i)) as u32),
             _ => return s.mods.bad_type(ty),
         };
-        let mut o = Operands { a: self.source(source, ty)?, imm: count, ..Operands::default() };
+        let mut o = Operands {
+            a: self.source(source, ty)?,
+            imm: count,
+            ..Operands::default()
+        };
         let slots = [&mut o.d, &mut o.e, &mut o.b, &mut o.c];
         for (slot, operand) in slots.into_iter().zip(parts) {
             *slot = match part.bits {
@@ -373,7 +413,15 @@ impl<'a> FunctionLowering<'_, 'a> {
             (_, false) => lane2(|a: u64, w: u64| a.wrapping_add(w)),
             (_, true) => lane2(|a: u64, w: u64| a.wrapping_sub(w)),
         };
-        self.lanes(f, Operands { d, a, b: window, ..Operands::default() });
+        self.lanes(
+            f,
+            Operands {
+                d,
+                a,
+                b: window,
+                ..Operands::default()
+            },
+        );
         Ok(())
     }
 
@@ -396,7 +444,12 @@ impl<'a> FunctionLowering<'_, 'a> {
             _ => false,
         };
         let a = self.source(&s.operands[1], if narrow { Type::B32 } else { Type::B64 })?;
-        self.emit(Op::IsSpace { d, a, space, narrow });
+        self.emit(Op::IsSpace {
+            d,
+            a,
+            space,
+            narrow,
+        });
         Ok(())
     }
 }

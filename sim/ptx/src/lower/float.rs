@@ -256,11 +256,20 @@ impl<'a> FunctionLowering<'_, 'a> {
                     32 => self.constant(u128::from(1f32.to_bits()), 32),
                     _ => self.constant(u128::from(1f64.to_bits()), 64),
                 };
-                o = Operands { a: one, b: o.a, c: o.a, ..o };
+                o = Operands {
+                    a: one,
+                    b: o.a,
+                    c: o.a,
+                    ..o
+                };
                 by_flags!(ty, Operation::Div)
             }
             ("sqrt", ..) => {
-                o = Operands { b: o.a, c: o.a, ..o };
+                o = Operands {
+                    b: o.a,
+                    c: o.a,
+                    ..o
+                };
                 by_flags!(ty, Operation::Sqrt)
             }
             _ => return s.mods.bad_type(ty),
@@ -274,4 +283,3 @@ impl<'a> FunctionLowering<'_, 'a> {
 fn flags(mode: Rounding, ftz: bool, sat: bool) -> u32 {
     mode.code() | if ftz { float::FTZ } else { 0 } | if sat { float::SAT } else { 0 }
 }
-

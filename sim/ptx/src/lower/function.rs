@@ -49,7 +49,11 @@ fn branch_targets<'a>(body: &[Statement<'a>]) -> HashSet<&'a str> {
     for statement in body {
         match statement {
             Statement::BranchTargets(_, labels, _) => targets.extend(labels.iter().copied()),
-            Statement::Instruction(Instruction { opcode: "bra", operands, .. }) => {
+            Statement::Instruction(Instruction {
+                opcode: "bra",
+                operands,
+                ..
+            }) => {
                 for operand in operands {
                     if let Operand::Name(label) = operand {
                         targets.insert(*label);
@@ -73,7 +77,11 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         let mut this = FunctionLowering {
             module,
             // Predicate 0 is the carry, predicate 1 is false.
-            names: Names { scopes: vec![Scope::default()], preds: 2, ..Names::default() },
+            names: Names {
+                scopes: vec![Scope::default()],
+                preds: 2,
+                ..Names::default()
+            },
             is_kernel: function.entry,
             index,
             line: function.line,
@@ -133,7 +141,12 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         let mut both = pred;
         if self.guard != 0 {
             let d = self.scratch(Type::PRED)?;
-            let o = Operands { d, a: self.guard, b: pred, ..Operands::default() };
+            let o = Operands {
+                d,
+                a: self.guard,
+                b: pred,
+                ..Operands::default()
+            };
             self.emit_unguarded(Op::Lanes(pred_logic(|a, b| a & b), o));
             both = d << 1;
         }
@@ -143,7 +156,12 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
 
     fn push(&mut self, op: Op, guard: u32) {
         let (start, end) = self.span;
-        let origin = Origin { line: self.line, start, end, function: self.index };
+        let origin = Origin {
+            line: self.line,
+            start,
+            end,
+            function: self.index,
+        };
         self.module.code.insts.push(Inst { op, guard });
         self.module.code.origins.push(origin);
     }
@@ -152,7 +170,9 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         if function.entry {
             let params = self.module.kernel_params(function)?;
             for (formal, param) in function.params.iter().zip(params) {
-                let entry = Entry::KernelParam { offset: param.offset };
+                let entry = Entry::KernelParam {
+                    offset: param.offset,
+                };
                 self.names.declare(formal.name, entry, formal.line)?;
             }
             return Ok(());
@@ -163,14 +183,24 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                 self.line = formal.line;
                 if formal.register {
                     let slot = self.names.allocate(formal.ty, formal.line)?;
-                    let register = Register { ty: formal.ty, slot };
-                    self.names.declare(formal.name, Entry::Register(register), formal.line)?;
+                    let register = Register {
+                        ty: formal.ty,
+                        slot,
+                    };
+                    self.names
+                        .declare(formal.name, Entry::Register(register), formal.line)?;
                     places.push(self.register_place(register));
                 } else {
                     let offset = self.reserve(formal.size, formal.align)?;
-                    let entry = Entry::Frame { offset, parameter: true };
+                    let entry = Entry::Frame {
+                        offset,
+                        parameter: true,
+                    };
                     self.names.declare(formal.name, entry, formal.line)?;
-                    places.push(Place::Frame { offset, size: formal.size as u32 });
+                    places.push(Place::Frame {
+                        offset,
+                        size: formal.size as u32,
+                    });
                 }
             }
             let code = &mut self.module.code.functions[self.index as usize];
@@ -188,7 +218,10 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         if register.ty == Type::PRED {
             Place::Pred(register.slot << 1)
         } else {
-            Place::Register { slot: register.slot, bytes: register.ty.bytes().max(2) }
+            Place::Register {
+                slot: register.slot,
+                bytes: register.ty.bytes().max(2),
+            }
         }
     }
 
@@ -218,7 +251,9 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
 
     /// Binds the branches of a scope to its labels; the rest is left to the scope around it.
     fn close_scope(&mut self) -> Result<()> {
-        let Some(mut scope) = self.names.scopes.pop() else { return Ok(()) };
+        let Some(mut scope) = self.names.scopes.pop() else {
+            return Ok(());
+        };
         let mut unresolved = Vec::new();
         for pending in std::mem::take(&mut scope.pending) {
             match scope.labels.get(pending.label) {
@@ -249,7 +284,10 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
     /// Notes that the address of a label is to be written somewhere.
     pub fn refer(&mut self, label: &'a str, place: Fix) {
         let line = self.line;
-        self.names.scope().pending.push(Pending { label, line, place });
+        self.names
+            .scope()
+            .pending
+            .push(Pending { label, line, place });
     }
 
     fn statement(&mut self, statement: &Statement<'a>) -> Result<()> {
@@ -263,7 +301,10 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
             }
             Statement::Variable(variable) => self.variable(variable)?,
             Statement::BranchTargets(name, labels, line) => {
-                self.names.scope().targets.insert(name, (labels.clone(), *line));
+                self.names
+                    .scope()
+                    .targets
+                    .insert(name, (labels.clone(), *line));
             }
             Statement::CallTargets(_, names, line) => {
                 self.line = *line;
@@ -274,7 +315,10 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                 }
             }
             Statement::Prototype(name, prototype, _) => {
-                self.names.scope().prototypes.insert(name, prototype.clone());
+                self.names
+                    .scope()
+                    .prototypes
+                    .insert(name, prototype.clone());
             }
             Statement::Instruction(instruction) => self.guarded(instruction)?,
         }
@@ -304,7 +348,10 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                     return self.fail("the array has no size");
                 }
                 let offset = self.reserve(variable.size(), variable.align)?;
-                Entry::Frame { offset, parameter: variable.storage == Storage::Param }
+                Entry::Frame {
+                    offset,
+                    parameter: variable.storage == Storage::Param,
+                }
             }
             _ => Entry::Symbol(self.module.declare_variable(variable)?),
         };

@@ -62,10 +62,46 @@ impl<'a> FunctionLowering<'_, 'a> {
             return s.mods.fail("the rounding mode is missing");
         }
         let (f, count): (LaneFn, usize) = match s.opcode {
-            "add" => (halves!(pair, |a, b, c, f| half::arithmetic(Operation::Add, a, b, 0, f)), 2),
-            "sub" => (halves!(pair, |a, b, c, f| half::arithmetic(Operation::Sub, a, b, 0, f)), 2),
-            "mul" => (halves!(pair, |a, b, c, f| half::arithmetic(Operation::Mul, a, b, 0, f)), 2),
-            "fma" => (halves!(pair, |a, b, c, f| half::arithmetic(Operation::Fma, a, b, c, f)), 3),
+            "add" => (
+                halves!(pair, |a, b, c, f| half::arithmetic(
+                    Operation::Add,
+                    a,
+                    b,
+                    0,
+                    f
+                )),
+                2,
+            ),
+            "sub" => (
+                halves!(pair, |a, b, c, f| half::arithmetic(
+                    Operation::Sub,
+                    a,
+                    b,
+                    0,
+                    f
+                )),
+                2,
+            ),
+            "mul" => (
+                halves!(pair, |a, b, c, f| half::arithmetic(
+                    Operation::Mul,
+                    a,
+                    b,
+                    0,
+                    f
+                )),
+                2,
+            ),
+            "fma" => (
+                halves!(pair, |a, b, c, f| half::arithmetic(
+                    Operation::Fma,
+                    a,
+                    b,
+                    c,
+                    f
+                )),
+                3,
+            ),
             "abs" => (halves!(pair, |a, b, c, f| half::abs(a, f)), 1),
             "neg" => (halves!(pair, |a, b, c, f| half::neg(a, f)), 1),
             "min" => (halves!(pair, |a, b, c, f| half::extreme(a, b, f)), 2),

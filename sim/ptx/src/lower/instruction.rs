@@ -6,7 +6,8 @@ use super::Result;
 use crate::exec::code::Op;
 use crate::parse::ast::{Instruction, Operand};
 
-type Lower = for<'x, 'm, 'a> fn(&mut FunctionLowering<'m, 'a>, &mut Statement<'x, 'a>) -> Result<()>;
+type Lower =
+    for<'x, 'm, 'a> fn(&mut FunctionLowering<'m, 'a>, &mut Statement<'x, 'a>) -> Result<()>;
 
 /// An instruction and the modifiers that nobody has claimed yet.
 pub struct Statement<'x, 'a> {
@@ -22,7 +23,8 @@ impl<'a> Statement<'_, 'a> {
             return Ok(());
         }
         let found = self.operands.len();
-        self.mods.fail(&format!("expected {count} operands, found {found}"))
+        self.mods
+            .fail(&format!("expected {count} operands, found {found}"))
     }
 }
 
@@ -89,11 +91,7 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     /// Appends a lane operation.
-    pub fn lanes(
-        &mut self,
-        f: crate::exec::lanes::LaneFn,
-        operands: crate::exec::lanes::Operands,
-    ) {
+    pub fn lanes(&mut self, f: crate::exec::lanes::LaneFn, operands: crate::exec::lanes::Operands) {
         self.emit(Op::Lanes(f, operands));
     }
 }

@@ -129,7 +129,11 @@ impl<'s> Graph<'s> {
 
     /// The layout of the kernel that is this function.
     pub fn layout(&self, code: &Code, kernel: u32) -> Layout {
-        let mut layout = Layout { function: kernel, dynamic_align: 16, ..Layout::default() };
+        let mut layout = Layout {
+            function: kernel,
+            dynamic_align: 16,
+            ..Layout::default()
+        };
         let (mut seen, mut work) = (BTreeSet::from([kernel]), vec![kernel]);
         let mut symbols = BTreeSet::new();
         while let Some(node) = work.pop() {

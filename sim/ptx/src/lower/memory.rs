@@ -65,7 +65,9 @@ struct Order {
 }
 
 fn order(mods: &mut Modifiers<'_>) -> Order {
-    let word = mods.one_of(&["weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"]);
+    let word = mods.one_of(&[
+        "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio",
+    ]);
     if word == Some("mmio") {
         mods.take("relaxed");
     }
@@ -160,8 +162,14 @@ impl<'a> FunctionLowering<'_, 'a> {
             widths.push(width.max(16));
         }
         let width = self.same_width(s, &widths)?;
-        let Some(transfer) = load_transfer(ty, width) else { return s.mods.bad_type(ty) };
-        let Address { space, base, offset } = self.address(&s.operands[1], space)?;
+        let Some(transfer) = load_transfer(ty, width) else {
+            return s.mods.bad_type(ty);
+        };
+        let Address {
+            space,
+            base,
+            offset,
+        } = self.address(&s.operands[1], space)?;
         let op = MemOp {
             space,
             base,
@@ -198,7 +206,11 @@ impl<'a> FunctionLowering<'_, 'a> {
         let ty = s.mods.ty()?;
         self.drop_policy(s, 2)?;
         let total = self.access(s, ty, count)?;
-        let Address { space, base, offset } = self.address(&s.operands[0], space)?;
+        let Address {
+            space,
+            base,
+            offset,
+        } = self.address(&s.operands[0], space)?;
         if matches!(space, Space::Const | Space::Param) {
             return s.mods.fail("the state space can only be read");
         }
@@ -209,7 +221,9 @@ impl<'a> FunctionLowering<'_, 'a> {
             widths.push(width.max(16));
         }
         let width = self.same_width(s, &widths)?;
-        let Some(transfer) = store_transfer(ty.bits, width) else { return s.mods.bad_type(ty) };
+        let Some(transfer) = store_transfer(ty.bits, width) else {
+            return s.mods.bad_type(ty);
+        };
         let op = MemOp {
             space,
             base,
@@ -244,7 +258,9 @@ impl<'a> FunctionLowering<'_, 'a> {
         let order = order(&mut s.mods);
         let space = self.space(s).unwrap_or(Space::Generic);
         if !matches!(space, Space::Generic | Space::Global | Space::Shared) {
-            return s.mods.fail("an atomic operation needs global or shared memory");
+            return s
+                .mods
+                .fail("an atomic operation needs global or shared memory");
         }
         cache(&mut s.mods);
         let Some(name) = s.mods.one_of(&[
@@ -269,7 +285,9 @@ impl<'a> FunctionLowering<'_, 'a> {
         } else {
             self.source(&s.operands[first + inputs], Type::B64)?;
         }
-        let Some(f) = atomic(name, ty, noftz, count) else { return s.mods.bad_type(ty) };
+        let Some(f) = atomic(name, ty, noftz, count) else {
+            return s.mods.bad_type(ty);
+        };
         let total = self.access(s, ty, count)?;
         let mut slots = Vec::new();
         if returns {
@@ -277,7 +295,11 @@ impl<'a> FunctionLowering<'_, 'a> {
                 slots.push(self.target(element, ty)?);
             }
         }
-        let Address { space, base, offset } = self.address(&s.operands[first], space)?;
+        let Address {
+            space,
+            base,
+            offset,
+        } = self.address(&s.operands[first], space)?;
         if matches!(space, Space::Const | Space::Param) {
             return s.mods.fail("the state space can only be read");
         }
@@ -285,8 +307,14 @@ impl<'a> FunctionLowering<'_, 'a> {
         for element in self.elements(s, &s.operands[first + 1], count)? {
             b.push(self.source(element, ty)?);
         }
-        let c = if cas { Some(self.source(&s.operands[first + 2], ty)?) } else { None };
-        let Some(transfer) = load_transfer(ty, ty.bits) else { return s.mods.bad_type(ty) };
+        let c = if cas {
+            Some(self.source(&s.operands[first + 2], ty)?)
+        } else {
+            None
+        };
+        let Some(transfer) = load_transfer(ty, ty.bits) else {
+            return s.mods.bad_type(ty);
+        };
         let op = MemOp {
             space,
             base,
@@ -339,7 +367,8 @@ impl<'a> FunctionLowering<'_, 'a> {
         let to = self.address(&s.operands[0], Space::Shared)?;
         let ty = Type::new(Kind::Bits, size * 8);
         let slot = self.scratch(ty)?;
-        let (Some(reads), Some(writes)) = (load_transfer(ty, ty.bits), store_transfer(ty.bits, ty.bits))
+        let (Some(reads), Some(writes)) =
+            (load_transfer(ty, ty.bits), store_transfer(ty.bits, ty.bits))
         else {
             return s.mods.bad_type(ty);
         };
@@ -373,9 +402,22 @@ impl<'a> FunctionLowering<'_, 'a> {
         let some = self.scratch(Type::PRED)?;
         let zero = self.constant(0, 32);
         let compare = crate::exec::lanes::lane_compare(|a: u32, b: u32| a != b);
-        self.lanes(compare, Operands { d: some, a: wanted, b: zero, ..Operands::default() });
+        self.lanes(
+            compare,
+            Operands {
+                d: some,
+                a: wanted,
+                b: zero,
+                ..Operands::default()
+            },
+        );
         self.emit_and(Op::Load(index), some << 1)?;
-        let o = Operands { d: slot, a: slot, b: wanted, ..Operands::default() };
+        let o = Operands {
+            d: slot,
+            a: slot,
+            b: wanted,
+            ..Operands::default()
+        };
         let keep = match size {
             4 => lane2(|v: u32, n: u32| keep_bytes(u128::from(v), n) as u32),
             8 => lane2(|v: u64, n: u32| keep_bytes(u128::from(v), n) as u64),
@@ -402,13 +444,18 @@ impl<'a> FunctionLowering<'_, 'a> {
                 if ty != Type::B64 {
                     return s.mods.bad_type(ty);
                 }
-                let o = Operands { d, a, ..Operands::default() };
+                let o = Operands {
+                    d,
+                    a,
+                    ..Operands::default()
+                };
                 self.lanes(crate::exec::lanes::lane1(|a: u64| a), o);
             }
             _ => {
                 let space = self.space(s).unwrap_or(Space::Generic);
                 s.mods.take_all(|w| {
-                    matches!(w, "L1" | "L2" | "tensormap") || w.starts_with("L2::")
+                    matches!(w, "L1" | "L2" | "tensormap")
+                        || w.starts_with("L2::")
                         || w.starts_with("L1::")
                 });
                 if s.operands.is_empty() {
@@ -424,7 +471,11 @@ impl<'a> FunctionLowering<'_, 'a> {
     pub fn fence(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
         if s.mods.take("proxy") {
             s.mods.one_of(&[
-                "alias", "async", "async.global", "async::generic", "tensormap::generic",
+                "alias",
+                "async",
+                "async.global",
+                "async::generic",
+                "tensormap::generic",
             ]);
             self.space(s);
         }
@@ -484,9 +535,9 @@ fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<Atomic> {
         ("max", Kind::Unsigned, 64) => atomic64(|old, b, _| old.max(b)),
         ("min", Kind::Signed, 64) => atomic64(|old, b, _| (old as i64).min(b as i64) as u64),
         ("max", Kind::Signed, 64) => atomic64(|old, b, _| (old as i64).max(b as i64) as u64),
-        ("add", Kind::Float, 32) if ty.packed == 1 => atomic32(|old, b, _| {
-            canonical(f32::from_bits(old) + f32::from_bits(b)).to_bits()
-        }),
+        ("add", Kind::Float, 32) if ty.packed == 1 => {
+            atomic32(|old, b, _| canonical(f32::from_bits(old) + f32::from_bits(b)).to_bits())
+        }
         ("add", Kind::Float, 64) => {
             atomic64(|old, b, _| (f64::from_bits(old) + f64::from_bits(b)).to_bits())
         }
@@ -514,9 +565,9 @@ fn half_extreme(max: bool, ty: Type) -> Option<Atomic> {
     macro_rules! pick {
         ($flags:expr) => {
             match ty.bits {
-                16 => atomic16(|old, b, _| {
-                    half::extreme(u32::from(old), u32::from(b), $flags) as u16
-                }),
+                16 => {
+                    atomic16(|old, b, _| half::extreme(u32::from(old), u32::from(b), $flags) as u16)
+                }
                 _ => atomic32(|old, b, _| half::extreme(old, b, $flags | half::PAIR)),
             }
         };
@@ -531,4 +582,3 @@ fn half_extreme(max: bool, ty: Type) -> Option<Atomic> {
         (true, _) => pick!(half::BRAIN | float::MAX),
     })
 }
-

@@ -26,9 +26,31 @@ type Result<T> = std::result::Result<T, crate::CompileError>;
 /// Why an instruction cannot be accepted, judged by its name alone.
 pub fn refusal(opcode: &str, modifiers: &[&str]) -> Option<&'static str> {
     const UNSUPPORTED: [&str; 25] = [
-        "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "wmma", "mma", "wgmma",
-        "ldmatrix", "stmatrix", "movmatrix", "tcgen05", "mbarrier", "mapa", "getctarank",
-        "multimem", "tensormap", "griddepcontrol", "setmaxnreg", "vadd", "vset", "pmevent",
+        "tex",
+        "tld4",
+        "txq",
+        "suld",
+        "sust",
+        "sured",
+        "suq",
+        "istypep",
+        "wmma",
+        "mma",
+        "wgmma",
+        "ldmatrix",
+        "stmatrix",
+        "movmatrix",
+        "tcgen05",
+        "mbarrier",
+        "mapa",
+        "getctarank",
+        "multimem",
+        "tensormap",
+        "griddepcontrol",
+        "setmaxnreg",
+        "vadd",
+        "vset",
+        "pmevent",
     ];
     if UNSUPPORTED.contains(&opcode) {
         return Some("unsupported instruction");

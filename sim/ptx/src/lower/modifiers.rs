@@ -19,7 +19,11 @@ impl<'a> Modifiers<'a> {
             full.push('.');
             full.push_str(word);
         }
-        Modifiers { words: instruction.modifiers.clone(), full, line: instruction.line }
+        Modifiers {
+            words: instruction.modifiers.clone(),
+            full,
+            line: instruction.line,
+        }
     }
 
     /// Claims a word.
@@ -74,11 +78,17 @@ impl<'a> Modifiers<'a> {
 
     /// An error about this instruction.
     pub fn fail<T>(&self, message: &str) -> Result<T> {
-        Err(CompileError::new(self.line, format!("`{}`: {message}", self.full)))
+        Err(CompileError::new(
+            self.line,
+            format!("`{}`: {message}", self.full),
+        ))
     }
 
     /// The type is none that this instruction has.
     pub fn bad_type<T>(&self, ty: Type) -> Result<T> {
-        self.fail(&format!("the type `.{}` does not go with this instruction", ty.name()))
+        self.fail(&format!(
+            "the type `.{}` does not go with this instruction",
+            ty.name()
+        ))
     }
 }

@@ -47,7 +47,10 @@ pub struct ModuleLowering<'a> {
 /// Lowers a whole module; `source` is the text that the tree was parsed from.
 pub fn lower<'a>(module: &Module<'a>, source: &'a str) -> Result<Lowered> {
     let mut lowering = ModuleLowering {
-        code: Code { source: source.to_owned(), ..Code::default() },
+        code: Code {
+            source: source.to_owned(),
+            ..Code::default()
+        },
         globals: Vec::new(),
         symbols: HashMap::new(),
         unresolved: HashMap::new(),
@@ -66,7 +69,12 @@ pub fn lower<'a>(module: &Module<'a>, source: &'a str) -> Result<Lowered> {
         if let Some(body) = &function.body {
             let index = lowering.functions[function.name];
             lowering.check_signature(function)?;
-            summaries.push(FunctionLowering::lower(&mut lowering, index, function, body)?);
+            summaries.push(FunctionLowering::lower(
+                &mut lowering,
+                index,
+                function,
+                body,
+            )?);
         }
     }
     lowering.finish(module, &summaries)
@@ -81,7 +89,10 @@ impl<'a> ModuleLowering<'a> {
                     let message = format!("function `{}` is defined twice", function.name);
                     return Err(CompileError::new(function.line, message));
                 }
-                let code = FunctionCode { name: function.name.to_owned(), ..Default::default() };
+                let code = FunctionCode {
+                    name: function.name.to_owned(),
+                    ..Default::default()
+                };
                 self.code.functions.push(code);
             }
             let signature = function.header();
@@ -115,12 +126,17 @@ impl<'a> ModuleLowering<'a> {
 
     fn module_variable(&mut self, variable: &Variable<'a>) -> Result<()> {
         if variable.external && variable.storage != Storage::Shared {
-            self.unresolved.entry(variable.name).or_insert(variable.line);
+            self.unresolved
+                .entry(variable.name)
+                .or_insert(variable.line);
             return Ok(());
         }
         if let (Some(&old), true) = (self.symbols.get(variable.name), variable.external) {
             // The same dynamic shared memory may be declared more than once.
-            if matches!(self.code.symbols[old as usize], Symbol::DynamicShared { .. }) {
+            if matches!(
+                self.code.symbols[old as usize],
+                Symbol::DynamicShared { .. }
+            ) {
                 return Ok(());
             }
         }
@@ -136,7 +152,10 @@ impl<'a> ModuleLowering<'a> {
     /// Makes the symbol of a variable that lives outside of any frame.
     pub fn declare_variable(&mut self, variable: &Variable<'a>) -> Result<u32> {
         let fail = |message: &str| {
-            Err(CompileError::new(variable.line, format!("`{}`: {message}", variable.name)))
+            Err(CompileError::new(
+                variable.line,
+                format!("`{}`: {message}", variable.name),
+            ))
         };
         if variable.size() > MAX_VARIABLE {
             return fail("the variable is too large");
@@ -150,11 +169,14 @@ impl<'a> ModuleLowering<'a> {
                     Some(_) if !variable.external && variable.size() > MAX_SHARED => {
                         return fail("too much shared memory, 0xc000 bytes at most");
                     }
-                    Some(_) if !variable.external => {
-                        Symbol::Shared { size: variable.size(), align: variable.align }
-                    }
+                    Some(_) if !variable.external => Symbol::Shared {
+                        size: variable.size(),
+                        align: variable.align,
+                    },
                     None if !variable.external => return fail("the array has no size"),
-                    _ => Symbol::DynamicShared { align: variable.align },
+                    _ => Symbol::DynamicShared {
+                        align: variable.align,
+                    },
                 }
             }
             Storage::Global | Storage::Const => return self.declare_global(variable),
@@ -171,7 +193,10 @@ impl<'a> ModuleLowering<'a> {
             Storage::Const => Space::Const,
             _ => Space::Global,
         };
-        let mut flat = Flat { bytes: Vec::new(), relocations: Vec::new() };
+        let mut flat = Flat {
+            bytes: Vec::new(),
+            relocations: Vec::new(),
+        };
         if let Some(init) = &variable.init {
             self.flatten(init, variable, &mut flat)?;
         }
@@ -235,7 +260,11 @@ impl<'a> ModuleLowering<'a> {
                     match self.code.symbols[symbol as usize] {
                         Symbol::Global(index) | Symbol::Const(index) => {
                             let global = index as usize;
-                            let relocation = Relocation { offset, global, addend: *addend };
+                            let relocation = Relocation {
+                                offset,
+                                global,
+                                addend: *addend,
+                            };
                             out.relocations.push(relocation);
                         }
                         _ => return fail(format!("`{name}` has no address before a launch")),
@@ -272,7 +301,11 @@ impl<'a> ModuleLowering<'a> {
 
     /// A slot with this value in all lanes; `width` is 16, 32, 64 or 128 bits.
     pub fn constant(&mut self, bits: u128, width: u32) -> Slot {
-        let bits = if width < 128 { bits & ((1 << width) - 1) } else { bits };
+        let bits = if width < 128 {
+            bits & ((1 << width) - 1)
+        } else {
+            bits
+        };
         if let Some(&slot) = self.constants.get(&(bits, width)) {
             return slot;
         }
@@ -311,23 +344,38 @@ impl<'a> ModuleLowering<'a> {
                 return Err(CompileError::new(formal.line, message));
             }
             let (offset, size, align) = (offset as u32, formal.size as u32, align as u32);
-            params.push(Param { offset, size, align });
+            params.push(Param {
+                offset,
+                size,
+                align,
+            });
         }
         Ok(params)
     }
 
     fn finish(mut self, module: &Module<'a>, summaries: &[Summary]) -> Result<Lowered> {
-        let constant_bytes: u64 =
-            self.globals.iter().filter(|g| g.space == Space::Const).map(|g| g.size).sum();
+        let constant_bytes: u64 = self
+            .globals
+            .iter()
+            .filter(|g| g.space == Space::Const)
+            .map(|g| g.size)
+            .sum();
         if constant_bytes > MAX_CONST {
-            return Err(CompileError::new(1, "too much constant memory, 0x10000 bytes at most"));
+            return Err(CompileError::new(
+                1,
+                "too much constant memory, 0x10000 bytes at most",
+            ));
         }
         let graph = layout::Graph::new(&self.code, summaries, &self.taken);
         for call in &mut self.code.calls {
             call.saves = graph.is_recursive(call);
         }
         let mut kernels = Vec::new();
-        for function in module.functions.iter().filter(|f| f.entry && f.body.is_some()) {
+        for function in module
+            .functions
+            .iter()
+            .filter(|f| f.entry && f.body.is_some())
+        {
             let index = self.functions[function.name];
             let layout = graph.layout(&self.code, index);
             if u64::from(layout.static_shared) > MAX_SHARED {
@@ -358,7 +406,11 @@ impl<'a> ModuleLowering<'a> {
             });
             self.code.layouts.push(layout);
         }
-        Ok(Lowered { code: self.code, kernels, globals: self.globals })
+        Ok(Lowered {
+            code: self.code,
+            kernels,
+            globals: self.globals,
+        })
     }
 }
 
@@ -374,7 +426,9 @@ fn element_bits(number: Number, ty: Type) -> Option<u128> {
         (Number::Int(value), Kind::Float, 64) => u128::from((value as i64 as f64).to_bits()),
         (Number::Int(value), ..) => value as i64 as i128 as u128,
         (Number::F32(bits), Kind::Float | Kind::Bits, 32) => u128::from(bits),
-        (Number::F32(bits), Kind::Float, 64) => u128::from(f64::from(f32::from_bits(bits)).to_bits()),
+        (Number::F32(bits), Kind::Float, 64) => {
+            u128::from(f64::from(f32::from_bits(bits)).to_bits())
+        }
         (Number::F64(bits), Kind::Float, 32) => u128::from((f64::from_bits(bits) as f32).to_bits()),
         (Number::F64(bits), Kind::Float | Kind::Bits, 64) => u128::from(bits),
         _ => return None,

@@ -12,9 +12,14 @@ use std::collections::HashMap;
 pub enum Entry {
     Register(Register),
     /// A variable of local or parameter memory: offset in the frame.
-    Frame { offset: u32, parameter: bool },
+    Frame {
+        offset: u32,
+        parameter: bool,
+    },
     /// A parameter of the kernel: offset in the parameter block.
-    KernelParam { offset: u32 },
+    KernelParam {
+        offset: u32,
+    },
     /// A variable elsewhere.
     Symbol(u32),
 }
@@ -79,7 +84,10 @@ impl<'a> Names<'a> {
 
     pub fn declare(&mut self, name: &'a str, entry: Entry, line: u32) -> Result<()> {
         if self.scope().entries.insert(name, entry).is_some() {
-            return Err(CompileError::new(line, format!("`{name}` is declared twice")));
+            return Err(CompileError::new(
+                line,
+                format!("`{name}` is declared twice"),
+            ));
         }
         Ok(())
     }
@@ -111,7 +119,10 @@ impl<'a> Names<'a> {
         let slot = *counter;
         *counter += size;
         if *counter > MAX_PLANES {
-            return Err(CompileError::new(line, "the function uses too many registers"));
+            return Err(CompileError::new(
+                line,
+                "the function uses too many registers",
+            ));
         }
         if ty.bits > 1 {
             self.registers.push((slot, ty.bytes().max(2)));
@@ -127,9 +138,13 @@ impl<'a> Names<'a> {
             if let Some(entry) = self.scopes[level].entries.get(name) {
                 return Ok(Some(*entry));
             }
-            let Some(family) = self.scopes[level].families.get(prefix) else { continue };
+            let Some(family) = self.scopes[level].families.get(prefix) else {
+                continue;
+            };
             let canonical = number == "0" || !number.starts_with('0');
-            let Ok(index) = number.parse::<u64>() else { continue };
+            let Ok(index) = number.parse::<u64>() else {
+                continue;
+            };
             if canonical && index < family.count {
                 let ty = family.ty;
                 let slot = self.allocate(ty, line)?;

@@ -44,7 +44,11 @@ impl<'a> FunctionLowering<'_, 'a> {
         let Some(register) = self.find_register(name)? else {
             return self.fail(format!("`{name}` is not a register"));
         };
-        let width = if wider { register.ty.bits >= ty.bits } else { register.ty.bits == ty.bits };
+        let width = if wider {
+            register.ty.bits >= ty.bits
+        } else {
+            register.ty.bits == ty.bits
+        };
         let pred = (register.ty.kind == Kind::Pred) == (ty.kind == Kind::Pred);
         // Wider registers are plain containers, except that floats stay floats.
         let kind = agrees(register.ty, ty);
@@ -91,7 +95,10 @@ impl<'a> FunctionLowering<'_, 'a> {
                 u128::from(f64::from(f32::from_bits(bits)).to_bits())
             }
             _ => {
-                let message = format!("a floating point constant where `.{}` is expected", ty.name());
+                let message = format!(
+                    "a floating point constant where `.{}` is expected",
+                    ty.name()
+                );
                 return self.fail(message);
             }
         };
@@ -190,7 +197,9 @@ impl<'a> FunctionLowering<'_, 'a> {
 
     /// The address of a function.
     pub fn function_address(&self, name: &str) -> Option<u64> {
-        self.module.function(name).map(|index| FUNCTION_WINDOW + 16 * (index as u64 + 1))
+        self.module
+            .function(name)
+            .map(|index| FUNCTION_WINDOW + 16 * (index as u64 + 1))
     }
 
     /// An address operand of an instruction on this space; `None` stands for generic addressing.
@@ -199,7 +208,11 @@ impl<'a> FunctionLowering<'_, 'a> {
             return self.fail("expected an address in brackets");
         };
         let Some(name) = base else {
-            return Ok(Address { space, base: Base::None, offset: *offset });
+            return Ok(Address {
+                space,
+                base: Base::None,
+                offset: *offset,
+            });
         };
         let line = self.line;
         match self.names.find(name, line)? {
@@ -214,9 +227,16 @@ impl<'a> FunctionLowering<'_, 'a> {
                     Space::Param if !self.is_kernel => Space::Local,
                     other => other,
                 };
-                Ok(Address { space, base, offset: *offset })
+                Ok(Address {
+                    space,
+                    base,
+                    offset: *offset,
+                })
             }
-            Some(Entry::Frame { offset: start, parameter }) => {
+            Some(Entry::Frame {
+                offset: start,
+                parameter,
+            }) => {
                 let fits = match space {
                     Space::Param => parameter,
                     Space::Local | Space::Generic => true,
@@ -226,14 +246,22 @@ impl<'a> FunctionLowering<'_, 'a> {
                     return self.fail(format!("`{name}` lies in another state space"));
                 }
                 let offset = offset.wrapping_add(i64::from(start));
-                Ok(Address { space: Space::Local, base: Base::Frame, offset })
+                Ok(Address {
+                    space: Space::Local,
+                    base: Base::Frame,
+                    offset,
+                })
             }
             Some(Entry::KernelParam { offset: start }) => {
                 if !matches!(space, Space::Param | Space::Generic) {
                     return self.fail(format!("`{name}` lies in another state space"));
                 }
                 let offset = offset.wrapping_add(i64::from(start));
-                Ok(Address { space: Space::Param, base: Base::None, offset })
+                Ok(Address {
+                    space: Space::Param,
+                    base: Base::None,
+                    offset,
+                })
             }
             Some(Entry::Symbol(symbol)) => self.symbol_address(name, symbol, *offset, space),
             None => match self.module.symbol(name) {
@@ -255,6 +283,10 @@ impl<'a> FunctionLowering<'_, 'a> {
         if space != own && space != Space::Generic {
             return self.fail(format!("`{name}` lies in another state space"));
         }
-        Ok(Address { space: own, base: Base::Symbol(symbol), offset })
+        Ok(Address {
+            space: own,
+            base: Base::Symbol(symbol),
+            offset,
+        })
     }
 }

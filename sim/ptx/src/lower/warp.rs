@@ -16,7 +16,10 @@ impl<'a> FunctionLowering<'_, 'a> {
             }
             s.expect_operands(1)?;
             let members = self.source(&s.operands[0], Type::B32)?;
-            self.emit_sync(SyncOp { members, ..blank(SyncKind::Barrier) });
+            self.emit_sync(SyncOp {
+                members,
+                ..blank(SyncKind::Barrier)
+            });
             return Ok(());
         }
         s.mods.take("cta");
@@ -33,7 +36,13 @@ impl<'a> FunctionLowering<'_, 'a> {
             None => return s.mods.fail("the operation is missing"),
         };
         let mut operands = s.operands;
-        let mut op = BarrierOp { kind, id: 0, count: None, pred: 0, d: 0 };
+        let mut op = BarrierOp {
+            kind,
+            id: 0,
+            count: None,
+            pred: 0,
+            d: 0,
+        };
         if !matches!(kind, BarrierKind::Sync | BarrierKind::Arrive) {
             let ty = s.mods.ty()?;
             let [target, middle @ .., pred] = operands else {
@@ -53,7 +62,11 @@ impl<'a> FunctionLowering<'_, 'a> {
                 op.id = self.source(id, Type::U32)?;
                 op.count = Some(self.source(count, Type::U32)?);
             }
-            _ => return s.mods.fail("expected the barrier and the number of threads"),
+            _ => {
+                return s
+                    .mods
+                    .fail("expected the barrier and the number of threads")
+            }
         }
         self.module.code.barriers.push(op);
         let index = self.module.code.barriers.len() as u32 - 1;
@@ -139,9 +152,7 @@ impl<'a> FunctionLowering<'_, 'a> {
         let ty = s.mods.ty()?;
         s.expect_operands(3)?;
         let (kind, d, p) = match (mode, ty) {
-            ("ballot", Type::B32) => {
-                (SyncKind::VoteBallot, self.target(&s.operands[0], ty)?, 0)
-            }
+            ("ballot", Type::B32) => (SyncKind::VoteBallot, self.target(&s.operands[0], ty)?, 0),
             ("ballot", _) => return s.mods.bad_type(ty),
             (_, Type::PRED) => {
                 let p = self.pred_target(&s.operands[0])?;
@@ -159,7 +170,13 @@ impl<'a> FunctionLowering<'_, 'a> {
             operand => self.pred(operand)?,
         };
         let members = self.source(&s.operands[2], Type::B32)?;
-        self.emit_sync(SyncOp { d, p, a, members, ..blank(kind) });
+        self.emit_sync(SyncOp {
+            d,
+            p,
+            a,
+            members,
+            ..blank(kind)
+        });
         Ok(())
     }
 
@@ -180,7 +197,14 @@ impl<'a> FunctionLowering<'_, 'a> {
         }
         let a = self.source(&s.operands[1], ty)?;
         let members = self.source(&s.operands[2], Type::B32)?;
-        self.emit_sync(SyncOp { d, p, a, members, wide: ty == Type::B64, ..blank(kind) });
+        self.emit_sync(SyncOp {
+            d,
+            p,
+            a,
+            members,
+            wide: ty == Type::B64,
+            ..blank(kind)
+        });
         Ok(())
     }
 
@@ -218,7 +242,12 @@ impl<'a> FunctionLowering<'_, 'a> {
         s.expect_operands(2)?;
         let (d, p) = self.value_and_pred(&s.operands[0], Type::B32)?;
         let members = self.source(&s.operands[1], Type::B32)?;
-        self.emit_sync(SyncOp { d, p, members, ..blank(SyncKind::Elect) });
+        self.emit_sync(SyncOp {
+            d,
+            p,
+            members,
+            ..blank(SyncKind::Elect)
+        });
         Ok(())
     }
 
@@ -236,5 +265,14 @@ impl<'a> FunctionLowering<'_, 'a> {
 }
 
 fn blank(kind: SyncKind) -> SyncOp {
-    SyncOp { kind, members: 0, d: 0, p: 0, a: 0, b: 0, c: 0, wide: false }
+    SyncOp {
+        kind,
+        members: 0,
+        d: 0,
+        p: 0,
+        a: 0,
+        b: 0,
+        c: 0,
+        wide: false,
+    }
 }

@@ -46,7 +46,9 @@ pub struct Variable<'a> {
 impl Variable<'_> {
     /// Size in bytes; zero for an array without a size.
     pub fn size(&self) -> u64 {
-        self.count.unwrap_or(0).saturating_mul(u64::from(self.ty.bytes()))
+        self.count
+            .unwrap_or(0)
+            .saturating_mul(u64::from(self.ty.bytes()))
     }
 }
 

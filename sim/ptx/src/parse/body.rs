@@ -79,11 +79,17 @@ impl<'a> Parser<'a, '_> {
             Tok::Dot("calltargets") => Statement::CallTargets(name, self.names()?, line),
             Tok::Dot("callprototype") => {
                 self.advance();
-                let returns =
-                    if self.peek() == Tok::Punct('(') { self.formals()? } else { Vec::new() };
+                let returns = if self.peek() == Tok::Punct('(') {
+                    self.formals()?
+                } else {
+                    Vec::new()
+                };
                 self.name()?;
-                let params =
-                    if self.peek() == Tok::Punct('(') { self.formals()? } else { Vec::new() };
+                let params = if self.peek() == Tok::Punct('(') {
+                    self.formals()?
+                } else {
+                    Vec::new()
+                };
                 while let Tok::Dot("noreturn" | "abi_preserve" | "abi_preserve_control") =
                     self.peek()
                 {
@@ -125,7 +131,12 @@ impl<'a> Parser<'a, '_> {
                 }
                 self.expect('>')?;
             }
-            statements.push(Statement::Reg(RegDecl { line, ty, name, count }));
+            statements.push(Statement::Reg(RegDecl {
+                line,
+                ty,
+                name,
+                count,
+            }));
             if !self.accept(',') {
                 break;
             }
@@ -138,7 +149,10 @@ impl<'a> Parser<'a, '_> {
         let mut guard = None;
         if self.accept('@') {
             let negated = self.accept('!');
-            guard = Some(Guard { name: self.name()?, negated });
+            guard = Some(Guard {
+                name: self.name()?,
+                negated,
+            });
         }
         let line = self.line();
         let opcode = self.name()?;
@@ -169,7 +183,14 @@ impl<'a> Parser<'a, '_> {
         }
         self.advance();
         let text = &self.source[start..self.previous_end()];
-        Ok(Instruction { line, text, guard, opcode, modifiers, operands })
+        Ok(Instruction {
+            line,
+            text,
+            guard,
+            opcode,
+            modifiers,
+            operands,
+        })
     }
 
     /// `arguments`: a parenthesis opens a list of arguments, not an expression of constants.
@@ -185,9 +206,7 @@ impl<'a> Parser<'a, '_> {
                 Ok(Operand::Not(self.name()?))
             }
             Tok::Punct('{') => Ok(Operand::Vector(self.operand_list('}', depth)?)),
-            Tok::Punct('(') if arguments => {
-                Ok(Operand::List(self.operand_list(')', depth)?))
-            }
+            Tok::Punct('(') if arguments => Ok(Operand::List(self.operand_list(')', depth)?)),
             Tok::Punct('[') => {
                 self.advance();
                 let address = match self.peek() {

@@ -36,7 +36,12 @@ pub struct Token<'a> {
 
 /// Splits the source into tokens; the last one is [`Tok::End`].
 pub fn lex(source: &str) -> Result<Vec<Token<'_>>, CompileError> {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, line: 1 };
+    let mut lexer = Lexer {
+        source,
+        bytes: source.as_bytes(),
+        at: 0,
+        line: 1,
+    };
     let mut tokens = Vec::new();
     loop {
         let token = lexer.next()?;
@@ -115,8 +120,17 @@ impl<'a> Lexer<'a> {
     fn next(&mut self) -> Result<Token<'a>, CompileError> {
         self.skip_blank()?;
         let (start, line) = (self.at, self.line);
-        let tok = if start >= self.bytes.len() { Tok::End } else { self.token()? };
-        Ok(Token { tok, line, start, end: self.at })
+        let tok = if start >= self.bytes.len() {
+            Tok::End
+        } else {
+            self.token()?
+        };
+        Ok(Token {
+            tok,
+            line,
+            start,
+            end: self.at,
+        })
     }
 
     fn token(&mut self) -> Result<Tok<'a>, CompileError> {
@@ -137,7 +151,10 @@ impl<'a> Lexer<'a> {
             return self.string();
         }
         let pair = [c, self.peek(1)];
-        if matches!(&pair, b"<<" | b">>" | b"==" | b"!=" | b"<=" | b">=" | b"&&" | b"||") {
+        if matches!(
+            &pair,
+            b"<<" | b">>" | b"==" | b"!=" | b"<=" | b">=" | b"&&" | b"||"
+        ) {
             self.at += 2;
             return Ok(Tok::Punct2(&self.source[self.at - 2..self.at]));
         }
@@ -198,7 +215,11 @@ impl<'a> Lexer<'a> {
         if !suffix.is_empty() && !suffix.eq_ignore_ascii_case("u") {
             return self.fail(format!("bad number `{digits}{suffix}`"));
         }
-        let radix = if digits.len() > 1 && digits.starts_with('0') { 8 } else { 10 };
+        let radix = if digits.len() > 1 && digits.starts_with('0') {
+            8
+        } else {
+            10
+        };
         self.integer(digits, radix)
     }
 

@@ -14,7 +14,11 @@ pub(super) struct Parser<'a, 't> {
 
 impl<'a, 't> Parser<'a, 't> {
     pub(super) fn new(source: &'a str, tokens: &'t [Token<'a>]) -> Self {
-        Parser { source, tokens, at: 0 }
+        Parser {
+            source,
+            tokens,
+            at: 0,
+        }
     }
 
     pub(super) fn token(&self) -> &Token<'a> {
@@ -65,7 +69,11 @@ impl<'a, 't> Parser<'a, 't> {
     /// The same for the token that was taken last.
     pub(super) fn fail_before<T>(&self, expected: &str) -> Result<T, CompileError> {
         let ended = self.peek() == Tok::End && self.tokens.len() - 1 == self.at;
-        let index = if ended { self.at } else { self.at.saturating_sub(1) };
+        let index = if ended {
+            self.at
+        } else {
+            self.at.saturating_sub(1)
+        };
         self.fail_at(&self.tokens[index], expected)
     }
 
@@ -74,7 +82,10 @@ impl<'a, 't> Parser<'a, 't> {
             Tok::End => String::from("the end of the text"),
             _ => format!("`{}`", &self.source[token.start..token.end]),
         };
-        Err(CompileError::new(token.line, format!("{expected}, found {found}")))
+        Err(CompileError::new(
+            token.line,
+            format!("{expected}, found {found}"),
+        ))
     }
 
     pub(super) fn expect(&mut self, c: char) -> Result<(), CompileError> {
@@ -296,9 +307,22 @@ impl<'a, 't> Parser<'a, 't> {
             let line = self.line();
             let name = self.name()?;
             let count = self.dimensions(lanes)?;
-            let init = if self.accept('=') { Some(self.initialiser(0)?) } else { None };
+            let init = if self.accept('=') {
+                Some(self.initialiser(0)?)
+            } else {
+                None
+            };
             let align = align.unwrap_or(natural);
-            variables.push(Variable { line, storage, external, name, ty, align, count, init });
+            variables.push(Variable {
+                line,
+                storage,
+                external,
+                name,
+                ty,
+                align,
+                count,
+                init,
+            });
             if !self.accept(',') {
                 break;
             }
@@ -367,7 +391,11 @@ impl<'a, 't> Parser<'a, 't> {
         }
         let line = self.line();
         let name = self.name()?;
-        let params = if self.peek() == Tok::Punct('(') { self.formals()? } else { Vec::new() };
+        let params = if self.peek() == Tok::Punct('(') {
+            self.formals()?
+        } else {
+            Vec::new()
+        };
         let mut function = Function {
             line,
             entry,
@@ -472,6 +500,13 @@ impl<'a, 't> Parser<'a, 't> {
             return self.fail("the parameter is too large");
         }
         let align = align.unwrap_or(u64::from(ty.bytes()));
-        Ok(Formal { line, name, register, ty, align, size })
+        Ok(Formal {
+            line,
+            name,
+            register,
+            ty,
+            align,
+            size,
+        })
     }
 }

@@ -71,7 +71,11 @@ pub fn div(a: f32, b: f32, ftz: bool, full: bool) -> f32 {
 /// half of the result zero. Subnormals are flushed.
 fn rough(x: f64, f: impl Fn(f64) -> f64) -> f64 {
     let upper = f64::from_bits(x.to_bits() & 0xffff_ffff_0000_0000);
-    let upper = if upper.is_subnormal() { 0f64.copysign(upper) } else { upper };
+    let upper = if upper.is_subnormal() {
+        0f64.copysign(upper)
+    } else {
+        upper
+    };
     if x.is_nan() {
         return f64::from_bits(0x7fff_ffff_0000_0000);
     }
@@ -79,7 +83,11 @@ fn rough(x: f64, f: impl Fn(f64) -> f64) -> f64 {
     if y.is_nan() {
         return f64::from_bits(0x7fff_ffff_0000_0000);
     }
-    let y = if y.is_subnormal() { 0f64.copysign(y) } else { y };
+    let y = if y.is_subnormal() {
+        0f64.copysign(y)
+    } else {
+        y
+    };
     f64::from_bits(y.to_bits() & 0xffff_ffff_0000_0000)
 }
 

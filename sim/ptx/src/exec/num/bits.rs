@@ -53,7 +53,11 @@ pub fn mask(start: u32, length: u32, clamp: bool) -> u32 {
         true => (start.min(32), length.min(32)),
         false => (start & 31, length & 31),
     };
-    let ones = if length >= 32 { u32::MAX } else { (1 << length) - 1 };
+    let ones = if length >= 32 {
+        u32::MAX
+    } else {
+        (1 << length) - 1
+    };
     ones.checked_shl(start).unwrap_or(0)
 }
 
@@ -75,7 +79,11 @@ pub fn find_nth_set(mask: u32, base: u32, offset: u32) -> u32 {
         return u32::MAX;
     }
     if offset == 0 {
-        return if mask >> base & 1 != 0 { base } else { u32::MAX };
+        return if mask >> base & 1 != 0 {
+            base
+        } else {
+            u32::MAX
+        };
     }
     let mut left = offset.unsigned_abs();
     let mut at = base as i32;

@@ -25,19 +25,38 @@ pub struct Plan {
     pub relu: bool,
 }
 
-const FORMATS: [Format; 7] =
-    [soft::F16, soft::BF16, soft::F32, soft::F64, soft::E4M3, soft::E5M2, TF32];
+const FORMATS: [Format; 7] = [
+    soft::F16,
+    soft::BF16,
+    soft::F32,
+    soft::F64,
+    soft::E4M3,
+    soft::E5M2,
+    TF32,
+];
 
 /// `f32` with a short mantissa: it is rounded as this, and then moved up.
-pub const TF32: Format = Format { exponent: 8, mantissa: 10, finite: false };
+pub const TF32: Format = Format {
+    exponent: 8,
+    mantissa: 10,
+    finite: false,
+};
 
 impl Side {
     pub const fn int(signed: bool, bits: u32) -> Side {
-        Side { float: None, signed, bits }
+        Side {
+            float: None,
+            signed,
+            bits,
+        }
     }
 
     pub const fn float(format: Format, bits: u32) -> Side {
-        Side { float: Some(format), signed: true, bits }
+        Side {
+            float: Some(format),
+            signed: true,
+            bits,
+        }
     }
 
     fn encode(self) -> u32 {
@@ -107,7 +126,11 @@ pub fn convert(bits: u64, code: u32) -> u64 {
         }
         Some(format) => {
             let bits = bits & (u64::MAX >> (64 - plan.from.bits));
-            let bits = if plan.ftz && format == soft::F32 { flush(bits, format) } else { bits };
+            let bits = if plan.ftz && format == soft::F32 {
+                flush(bits, format)
+            } else {
+                bits
+            };
             match plan.to.float {
                 None => float_to_int(soft::unpack(bits, format), plan),
                 Some(to) => float_to_float(bits, format, to, plan),
@@ -133,7 +156,11 @@ fn limits(side: Side) -> (i128, i128) {
 
 fn int_to_int(value: i128, plan: Plan) -> u64 {
     let (low, high) = limits(plan.to);
-    let value = if plan.sat { value.clamp(low, high) } else { value };
+    let value = if plan.sat {
+        value.clamp(low, high)
+    } else {
+        value
+    };
     int_value(value as u64, plan.to) as u64
 }
 
@@ -154,7 +181,13 @@ fn float_to_int(value: Value, plan: Plan) -> u64 {
                 high
             }
         }
-        Value::Finite(x) => soft::to_integer(Exact { exp: x.exp.min(64), ..x }, plan.mode),
+        Value::Finite(x) => soft::to_integer(
+            Exact {
+                exp: x.exp.min(64),
+                ..x
+            },
+            plan.mode,
+        ),
     };
     integer.clamp(low, high) as u64
 }

@@ -64,7 +64,12 @@ fn rounded(
     mode: Rounding,
     f: impl Fn(Exact, Exact, Exact) -> Option<Exact>,
 ) -> Option<u64> {
-    let mut exact = [Exact { negative: false, sig: 0, exp: 0, sticky: false }; 3];
+    let mut exact = [Exact {
+        negative: false,
+        sig: 0,
+        exp: 0,
+        sticky: false,
+    }; 3];
     for (exact, bits) in exact.iter_mut().zip(operands) {
         match soft::unpack(bits, format) {
             Value::Finite(value) => *exact = value,
@@ -89,7 +94,14 @@ pub enum Operation {
 fn exactly(op: Operation, mode: Rounding, a: Exact, b: Exact, c: Exact) -> Option<Exact> {
     Some(match op {
         Operation::Add => soft::add(a, b, mode),
-        Operation::Sub => soft::add(a, Exact { negative: !b.negative, ..b }, mode),
+        Operation::Sub => soft::add(
+            a,
+            Exact {
+                negative: !b.negative,
+                ..b
+            },
+            mode,
+        ),
         Operation::Mul => soft::mul(a, b),
         Operation::Fma => soft::add(soft::mul(a, b), c, mode),
         Operation::Div if a.sig == 0 || b.sig == 0 => return None,
@@ -103,7 +115,11 @@ fn exactly(op: Operation, mode: Rounding, a: Exact, b: Exact, c: Exact) -> Optio
 #[inline]
 pub fn with_flags(op: Operation, a: f32, b: f32, c: f32, flags: u32) -> f32 {
     let ftz = flags & FTZ != 0;
-    let [a, b, c] = if ftz { [flush(a), flush(b), flush(c)] } else { [a, b, c] };
+    let [a, b, c] = if ftz {
+        [flush(a), flush(b), flush(c)]
+    } else {
+        [a, b, c]
+    };
     let native = |op| match op {
         Operation::Add => a + b,
         Operation::Sub => a - b,
@@ -117,7 +133,9 @@ pub fn with_flags(op: Operation, a: f32, b: f32, c: f32, flags: u32) -> f32 {
         native(op)
     } else {
         let operands = [a, b, c].map(|x| u64::from(x.to_bits()));
-        match rounded(operands, soft::F32, mode, |a, b, c| exactly(op, mode, a, b, c)) {
+        match rounded(operands, soft::F32, mode, |a, b, c| {
+            exactly(op, mode, a, b, c)
+        }) {
             Some(bits) => f32::from_bits(bits as u32),
             None => native(op),
         }
@@ -137,7 +155,9 @@ pub fn with_flags(op: Operation, a: f32, b: f32, c: f32, flags: u32) -> f32 {
 pub fn with_flags64(op: Operation, a: f64, b: f64, c: f64, flags: u32) -> f64 {
     let mode = Rounding::from_code(flags);
     let operands = [a, b, c].map(f64::to_bits);
-    let result = match rounded(operands, soft::F64, mode, |a, b, c| exactly(op, mode, a, b, c)) {
+    let result = match rounded(operands, soft::F64, mode, |a, b, c| {
+        exactly(op, mode, a, b, c)
+    }) {
         Some(bits) => f64::from_bits(bits),
         None => match op {
             Operation::Add => a + b,
@@ -163,7 +183,11 @@ pub const MAX: u32 = 1 << 7;
 /// `min` or `max`: a number wins over NaN unless the flag says otherwise, and -0 is less than +0.
 #[inline(always)]
 pub fn extreme(a: f32, b: f32, flags: u32) -> f32 {
-    let [mut a, mut b] = if flags & FTZ != 0 { [flush(a), flush(b)] } else { [a, b] };
+    let [mut a, mut b] = if flags & FTZ != 0 {
+        [flush(a), flush(b)]
+    } else {
+        [a, b]
+    };
     let sign = if flags & XOR_SIGN != 0 {
         let sign = (a.to_bits() ^ b.to_bits()) & 0x8000_0000;
         a = a.abs();

@@ -85,7 +85,11 @@ fn add_odd(a: f64, b: f64) -> f64 {
     if error == 0.0 || !sum.is_finite() || bits & 1 != 0 {
         return sum;
     }
-    f64::from_bits(if (error > 0.0) == (sum > 0.0) { bits + 1 } else { bits - 1 })
+    f64::from_bits(if (error > 0.0) == (sum > 0.0) {
+        bits + 1
+    } else {
+        bits - 1
+    })
 }
 
 fn flush_half(bits: u16, format: Format) -> u16 {
@@ -160,7 +164,13 @@ fn each(flags: u32, f: impl Fn(u32) -> u16) -> u32 {
 /// `add`, `sub`, `mul` or `fma` of halves or pairs.
 #[inline]
 pub fn arithmetic(op: Operation, a: u32, b: u32, c: u32, flags: u32) -> u32 {
-    each(flags, |at| one(op, [(a >> at) as u16, (b >> at) as u16, (c >> at) as u16], flags))
+    each(flags, |at| {
+        one(
+            op,
+            [(a >> at) as u16, (b >> at) as u16, (c >> at) as u16],
+            flags,
+        )
+    })
 }
 
 /// `min` or `max`.

@@ -41,12 +41,36 @@ pub struct Format {
     pub finite: bool,
 }
 
-pub const F64: Format = Format { exponent: 11, mantissa: 52, finite: false };
-pub const F32: Format = Format { exponent: 8, mantissa: 23, finite: false };
-pub const F16: Format = Format { exponent: 5, mantissa: 10, finite: false };
-pub const BF16: Format = Format { exponent: 8, mantissa: 7, finite: false };
-pub const E4M3: Format = Format { exponent: 4, mantissa: 3, finite: true };
-pub const E5M2: Format = Format { exponent: 5, mantissa: 2, finite: false };
+pub const F64: Format = Format {
+    exponent: 11,
+    mantissa: 52,
+    finite: false,
+};
+pub const F32: Format = Format {
+    exponent: 8,
+    mantissa: 23,
+    finite: false,
+};
+pub const F16: Format = Format {
+    exponent: 5,
+    mantissa: 10,
+    finite: false,
+};
+pub const BF16: Format = Format {
+    exponent: 8,
+    mantissa: 7,
+    finite: false,
+};
+pub const E4M3: Format = Format {
+    exponent: 4,
+    mantissa: 3,
+    finite: true,
+};
+pub const E5M2: Format = Format {
+    exponent: 5,
+    mantissa: 2,
+    finite: false,
+};
 
 impl Format {
     pub fn bias(self) -> i32 {
@@ -118,7 +142,12 @@ pub fn unpack(bits: u64, format: Format) -> Value {
         0 => (mantissa, lowest),
         _ => (mantissa | 1 << format.mantissa, lowest + field as i32 - 1),
     };
-    Value::Finite(Exact { negative, sig: u128::from(sig), exp, sticky: false })
+    Value::Finite(Exact {
+        negative,
+        sig: u128::from(sig),
+        exp,
+        sticky: false,
+    })
 }
 
 /// Whether a magnitude between two neighbours goes to the upper one: `rest` compares what is cut off
@@ -147,10 +176,21 @@ fn split(sig: u128, shift: u32, sticky: bool) -> (u128, Rest) {
         return (sig, if sticky { Rest::Less } else { Rest::None });
     }
     if shift > 128 {
-        return (0, if sig != 0 || sticky { Rest::Less } else { Rest::None });
+        return (
+            0,
+            if sig != 0 || sticky {
+                Rest::Less
+            } else {
+                Rest::None
+            },
+        );
     }
     let half = 1u128 << (shift - 1);
-    let cut = if shift == 128 { sig } else { sig & ((1 << shift) - 1) };
+    let cut = if shift == 128 {
+        sig
+    } else {
+        sig & ((1 << shift) - 1)
+    };
     let kept = if shift == 128 { 0 } else { sig >> shift };
     let rest = match cut.cmp(&half) {
         std::cmp::Ordering::Greater => Rest::More,
@@ -177,7 +217,10 @@ pub fn round(x: Exact, format: Format, mode: Rounding) -> u64 {
     let mut quantum = (top - mantissa).max(lowest);
     let (mut kept, rest) = match quantum - exp {
         shift if shift >= 0 => split(sig, shift as u32, x.sticky),
-        shift => (sig << -shift, if x.sticky { Rest::Less } else { Rest::None }),
+        shift => (
+            sig << -shift,
+            if x.sticky { Rest::Less } else { Rest::None },
+        ),
     };
     if rounds_up(rest, kept & 1 != 0, x.negative, mode) {
         kept += 1;
@@ -220,7 +263,11 @@ pub fn mul(a: Exact, b: Exact) -> Exact {
 /// With its highest bit at position 125.
 fn normalise(x: Exact) -> Exact {
     let shift = x.sig.leading_zeros() as i32 - 2;
-    Exact { sig: x.sig << shift, exp: x.exp - shift, ..x }
+    Exact {
+        sig: x.sig << shift,
+        exp: x.exp - shift,
+        ..x
+    }
 }
 
 /// The sum. An exact zero out of two non-zeros, or of zeros of both signs, is negative only when
@@ -250,8 +297,17 @@ pub fn add(a: Exact, b: Exact, mode: Rounding) -> Exact {
         true => big.sig + shifted,
         false => big.sig - shifted - u128::from(sticky),
     };
-    let negative = if sig == 0 && !sticky { mode == Rounding::Down } else { big.negative };
-    Exact { negative, sig, exp: big.exp, sticky }
+    let negative = if sig == 0 && !sticky {
+        mode == Rounding::Down
+    } else {
+        big.negative
+    };
+    Exact {
+        negative,
+        sig,
+        exp: big.exp,
+        sticky,
+    }
 }
 
 /// The quotient of numbers that are not zero, to at least 64 bits.
@@ -280,7 +336,12 @@ pub fn sqrt(x: Exact) -> Exact {
             root = next;
         }
     }
-    Exact { negative: false, sig: root, exp: x.exp / 2, sticky: root * root != x.sig }
+    Exact {
+        negative: false,
+        sig: root,
+        exp: x.exp / 2,
+        sticky: root * root != x.sig,
+    }
 }
 
 /// Rounds to an integer; the value must be less than 2^127 in magnitude.
