@@ -6,12 +6,15 @@ cd "$(dirname "$0")/.."
 dune build ./examples ./sim/libcudagraph_sim.so
 if [ -n "${CUDAGRAPH_DRIVER:-}" ]; then
     echo "demo: CUDAGRAPH_DRIVER=$CUDAGRAPH_DRIVER"
-elif CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe >/dev/null 2>&1; then
+elif ! ldconfig -p | grep -q 'libcuda\.so\.1' || [ ! -e /dev/nvidiactl ]; then
+    export CUDAGRAPH_DRIVER=sim
+    echo "demo: there is no CUDA driver and GPU here; running on the simulator"
+elif CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe; then
     export CUDAGRAPH_DRIVER=system
     echo "demo: running on the system's CUDA driver"
 else
     export CUDAGRAPH_DRIVER=sim
-    echo "demo: no working CUDA driver was found; running on the simulator"
+    echo "demo: the system's CUDA driver does not work (see above); running on the simulator"
 fi
 mkdir -p out
-./_build/default/examples/digits/main.exe --output out/digits-loss.svg "$@"
+./_build/default/examples/digits/main.exe --output out/loss.svg "$@"

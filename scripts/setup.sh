@@ -8,7 +8,7 @@ set -eu
 
 libraries="ctypes integers sexplib0 alcotest"
 debian_packages="ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev libintegers-ocaml-dev
-    libsexplib0-ocaml-dev libalcotest-ocaml-dev libqcheck-ocaml-dev gcc binutils make"
+    libsexplib0-ocaml-dev libalcotest-ocaml-dev libqcheck-ocaml-dev"
 
 at_least() { # at_least WANTED FOUND: whether version FOUND is WANTED or newer
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]
@@ -24,7 +24,7 @@ missing() {
     fi
     at_least 5.1 "$(ocamlc -version 2>/dev/null || echo 0)" || echo "OCaml 5.1 or newer"
     at_least 3.17 "$(dune --version 2>/dev/null || echo 0)" || echo "dune 3.17 or newer"
-    for tool in gcc ld objcopy; do
+    for tool in gcc ld objcopy make; do
         command -v "$tool" >/dev/null 2>&1 || echo "$tool"
     done
 }
@@ -37,27 +37,28 @@ fi
 
 [ -n "$(missing)" ] || exit 0
 
-if [ "$(id -u)" != 0 ] || [ ! -f /etc/debian_version ]; then
+is_debian() { # whether packages of Debian 13 can be installed here
+    [ "$(. /etc/os-release 2>/dev/null && echo "${ID:-}")" = debian ] &&
+        at_least 12 "$(. /etc/os-release && echo "${VERSION_ID:-99}")"
+}
+
+if [ "$(id -u)" != 0 ] || ! is_debian; then
     echo "These are needed and were not found:" >&2
     missing | sed 's/^/  /' >&2
     echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest qcheck" >&2
-    echo "On Debian, run this as root and it installs them." >&2
+    echo "On Debian 12 and newer, run this as root and it installs them." >&2
     exit 1
 fi
 
 echo "setup: installing OCaml and its libraries from Debian 13 (about a minute)"
 export DEBIAN_FRONTEND=noninteractive
-codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-sources() { # the address of this machine's own Debian mirror
+mirror() { # the address of this machine's own Debian mirror
     apt-get indextargets --format '$(CODENAME) $(ORIGIN) $(REPO_URI)' "Created-By: Packages" |
-        awk -v codename="$codename" '$2 == "Debian" && $1 == codename { print $3; exit }'
+        awk '$2 == "Debian" && ($1 == "bookworm" || $1 == "trixie") { print $3; exit }'
 }
-mirror=$(sources)
-if [ -z "$mirror" ]; then
-    apt-get update -qq
-    mirror=$(sources)
-fi
-if [ "$codename" != trixie ] && ! apt-cache policy | grep -q 'n=trixie'; then
+[ -n "$(mirror)" ] || apt-get update -qq
+if ! apt-cache policy | grep -q 'n=trixie,'; then
+    mirror=$(mirror)
     if [ -z "$mirror" ]; then
         echo "setup: no Debian mirror is among this machine's package sources" >&2
         exit 1
@@ -69,6 +70,9 @@ if [ "$codename" != trixie ] && ! apt-cache policy | grep -q 'n=trixie'; then
         >/etc/apt/preferences.d/cudagraph-trixie
 fi
 apt-get update -qq
+for pair in gcc:gcc ld:binutils make:make; do
+    command -v "${pair%:*}" >/dev/null 2>&1 || debian_packages="$debian_packages ${pair#*:}"
+done
 # shellcheck disable=SC2086
 apt-get install -y -qq -t trixie $debian_packages >/dev/null
 # Only for the check of the code's layout.
