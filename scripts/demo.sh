@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 dune build ./examples ./sim/libcudagraph_sim.so
 if [ -n "${CUDAGRAPH_DRIVER:-}" ]; then
     echo "demo: CUDAGRAPH_DRIVER=$CUDAGRAPH_DRIVER"
-elif ! ldconfig -p | grep -q 'libcuda\.so\.1' || [ ! -e /dev/nvidiactl ]; then
+elif ! PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libcuda\.so\.1' || [ ! -e /dev/nvidiactl ]; then
     export CUDAGRAPH_DRIVER=sim
     echo "demo: there is no CUDA driver and GPU here; running on the simulator"
 elif CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe; then
