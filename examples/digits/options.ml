@@ -8,7 +8,7 @@ type t = {
 }
 
 let default =
-  { epochs = 8; batch = 50; seed = 1; hidden = 32; output = "digits-loss.svg"; quiet = false }
+  { epochs = 28; batch = 50; seed = 1; hidden = 32; output = "digits-loss.svg"; quiet = false }
 
 let help =
   Printf.sprintf

@@ -57,12 +57,14 @@ type jit_cache_mode = NONE | CG | CA
 let cache_mode = function NONE -> (0, "NONE") | CG -> (1, "CG") | CA -> (2, "CA")
 let sexp_of_jit_cache_mode c = Sexplib0.Sexp.Atom (snd (cache_mode c))
 
+type log = Raw.bigstring
+
 type jit_option =
   | MAX_REGISTERS of int
   | THREADS_PER_BLOCK of int
   | WALL_TIME of { milliseconds : float }
-  | INFO_LOG_BUFFER of Raw.bigstring
-  | ERROR_LOG_BUFFER of Raw.bigstring
+  | INFO_LOG_BUFFER of log
+  | ERROR_LOG_BUFFER of log
   | OPTIMIZATION_LEVEL of int
   | TARGET_FROM_CUCONTEXT
   | TARGET of jit_target

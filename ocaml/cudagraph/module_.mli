@@ -37,14 +37,17 @@ type jit_cache_mode =
 
 val sexp_of_jit_cache_mode : jit_cache_mode -> Sexplib0.Sexp.t
 
+type log = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
+(** Where the compiler writes a text, with a closing NUL. *)
+
 (** Options of the driver's compiler. *)
 type jit_option =
   | MAX_REGISTERS of int  (** The most registers of a thread. *)
   | THREADS_PER_BLOCK of int
       (** The least number of threads of a block to compile for. Not together with [TARGET]. *)
   | WALL_TIME of { milliseconds : float }  (** The time that compiling took; set by the driver. *)
-  | INFO_LOG_BUFFER of Raw.bigstring  (** Receives what the compiler tells. *)
-  | ERROR_LOG_BUFFER of Raw.bigstring  (** Receives the compiler's errors. *)
+  | INFO_LOG_BUFFER of log  (** Receives what the compiler tells. *)
+  | ERROR_LOG_BUFFER of log  (** Receives the compiler's errors. *)
   | OPTIMIZATION_LEVEL of int  (** 0 to 4; 4 if not given. *)
   | TARGET_FROM_CUCONTEXT  (** Compile for the current context's GPU. *)
   | TARGET of jit_target

@@ -1,6 +1,7 @@
 (* What the tests share. *)
 
 module Documented = Documented
+module Ptx = Ptx
 
 open Cuda
 
