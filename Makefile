@@ -1,4 +1,5 @@
-.PHONY: help setup build demo test test-full lint clean
+.PHONY: help setup build demo test test-rust test-ocaml test-full \
+  lint lint-rust-layout lint-rust lint-ocaml-layout clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -12,16 +13,27 @@ build: setup ## build everything
 demo: setup ## train a small network on handwritten digits, as one captured graph
 	@sh scripts/demo.sh
 
-test: setup ## run all tests, on the simulator unless CUDAGRAPH_DRIVER says otherwise
+test: test-rust test-ocaml ## run all tests, on the simulator unless CUDAGRAPH_DRIVER is set
+
+test-rust: setup
 	cargo test --workspace --locked
+
+test-ocaml: setup
 	dune build
-	dune test --force
+	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} dune test --force
 
-test-full: test ## also what takes longer
+test-full: test ## also the tests that take longer
+	cargo test --workspace --locked --release -- --ignored
 
-lint: setup ## check the layout of the code and the compiler's warnings
+lint: lint-rust-layout lint-rust lint-ocaml-layout ## check layout and warnings
+
+lint-rust-layout: setup
 	cargo fmt --all --check
+
+lint-rust: setup
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \
 	else echo "ocamlformat is not installed: the layout of OCaml files is not checked"; fi
 
