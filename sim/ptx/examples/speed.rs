@@ -13,7 +13,7 @@ use std::time::Instant;
 const N: usize = 1 << 22;
 
 fn main() {
-    let source = include_bytes!("../tests/kernels/speed.ptx");
+    let source = include_bytes!("speed.ptx");
     let program = Program::compile(source).expect("the benchmark compiles");
     let heap = Heap::default();
     let x = heap.upload(&vec![1f32; N]);
@@ -24,7 +24,14 @@ fn main() {
     let blocks = (N / 256) as u32;
     let saxpy = Args::new().with(2f32).with(x).with(y).with(n);
     measure(&program, &heap, "saxpy", blocks, &saxpy, cores);
-    measure(&program, &heap, "reduce", 512, &Args::new().with(x).with(y).with(n), cores);
+    measure(
+        &program,
+        &heap,
+        "reduce",
+        512,
+        &Args::new().with(x).with(y).with(n),
+        cores,
+    );
     let shared = Args::new().with(x).with(y).with(n);
     measure(&program, &heap, "reduce_shared", blocks / 2, &shared, cores);
     empty(&program, &heap);
@@ -55,7 +62,10 @@ fn measure(program: &Program, heap: &Heap, name: &str, grid: u32, args: &Args, c
         best = best.max(32.0 * warp_instructions as f64 / start.elapsed().as_secs_f64());
     }
     let per_core = best / cores as f64 / 1e6;
-    println!("{name}: {:.0} M thread instructions/s, {per_core:.0} M per core", best / 1e6);
+    println!(
+        "{name}: {:.0} M thread instructions/s, {per_core:.0} M per core",
+        best / 1e6
+    );
 }
 
 fn empty(program: &Program, heap: &Heap) {

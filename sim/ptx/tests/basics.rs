@@ -6,7 +6,10 @@ use common::*;
 
 #[test]
 fn stores_its_thread_index() {
-    assert_eq!(words("st.global.u32 [%at], %t;"), (0..32).collect::<Vec<u32>>());
+    assert_eq!(
+        words("st.global.u32 [%at], %t;"),
+        (0..32).collect::<Vec<u32>>()
+    );
 }
 
 #[test]

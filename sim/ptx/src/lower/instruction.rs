@@ -38,6 +38,8 @@ fn family(opcode: &str) -> Option<Lower> {
         "mul24" | "mad24" | "sad" | "dp4a" | "dp2a" => |f, s| f.special_int(s),
         "popc" | "clz" | "brev" | "bfind" | "bfe" | "bfi" | "bmsk" | "szext" | "fns" | "prmt"
         | "lop3" | "shf" => |f, s| f.bit_field(s),
+        "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vavrg2" | "vavrg4" | "vabsdiff2" | "vabsdiff4"
+        | "vmin2" | "vmin4" | "vmax2" | "vmax4" => |f, s| f.video(s),
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" => |f, s| f.logic(s),
         "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "tanh" | "lg2" | "ex2" | "copysign" => {
             |f, s| f.function_of(s)

@@ -33,10 +33,17 @@ impl Heap {
 
     pub fn alloc_with(&self, size: usize, writable: bool) -> u64 {
         let mut allocations = self.allocations.write().unwrap();
-        let last = allocations.last().map_or(0x7000_0000_0000, |a| a.start + a.size);
+        let last = allocations
+            .last()
+            .map_or(0x7000_0000_0000, |a| a.start + a.size);
         let start = (last + 4096).next_multiple_of(512);
         let bytes = (0..size.div_ceil(16)).map(|_| UnsafeCell::new(0)).collect();
-        allocations.push(Allocation { start, size: size as u64, bytes, writable });
+        allocations.push(Allocation {
+            start,
+            size: size as u64,
+            bytes,
+            writable,
+        });
         self.epoch.fetch_add(1, Ordering::SeqCst);
         start
     }
@@ -100,9 +107,16 @@ impl Heap {
 impl Memory for Heap {
     fn region(&self, addr: u64) -> Option<Region> {
         let allocations = self.allocations.read().unwrap();
-        let a = allocations.iter().find(|a| addr >= a.start && addr < a.start + a.size)?;
+        let a = allocations
+            .iter()
+            .find(|a| addr >= a.start && addr < a.start + a.size)?;
         let host = a.bytes.as_ptr().cast::<u8>().cast_mut();
-        Some(Region { start: a.start, end: a.start + a.size, host, writable: a.writable })
+        Some(Region {
+            start: a.start,
+            end: a.start + a.size,
+            host,
+            writable: a.writable,
+        })
     }
 
     fn epoch(&self) -> u64 {
@@ -120,7 +134,8 @@ impl Args {
     }
 
     pub fn with<T: Copy>(mut self, value: T) -> Self {
-        self.0.resize(self.0.len().next_multiple_of(align_of::<T>()), 0);
+        self.0
+            .resize(self.0.len().next_multiple_of(align_of::<T>()), 0);
         // SAFETY: the value is plain data.
         let bytes =
             unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) };
@@ -158,7 +173,9 @@ pub fn run_with(
     heap: &Heap,
 ) -> Result<(), Fault> {
     let globals = heap.globals(program);
-    let kernel = program.kernel(name).unwrap_or_else(|| panic!("no kernel {name}"));
+    let kernel = program
+        .kernel(name)
+        .unwrap_or_else(|| panic!("no kernel {name}"));
     let mut launch = Launch::new(kernel, heap);
     launch.grid = grid;
     launch.block = block;

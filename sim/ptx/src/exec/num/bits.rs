@@ -162,3 +162,71 @@ pub fn funnel_left(a: u32, b: u32, n: u32) -> u32 {
 pub fn funnel_right(a: u32, b: u32, n: u32) -> u32 {
     ((u64::from(b) << 32 | u64::from(a)) >> n) as u32
 }
+
+/// An operation of the SIMD video instructions on each of `count` parts of a word.
+pub fn by_parts(
+    a: u32,
+    b: u32,
+    count: u32,
+    signed: (bool, bool),
+    f: impl Fn(i32, i32) -> i32,
+) -> [i32; 4] {
+    let width = 32 / count;
+    let part = |word: u32, i: u32, signed: bool| {
+        let up = word << (32 - width * (i + 1));
+        match signed {
+            true => up as i32 >> (32 - width),
+            false => (up >> (32 - width)) as i32,
+        }
+    };
+    let mut out = [0; 4];
+    for i in 0..count {
+        out[i as usize] = f(part(a, i, signed.0), part(b, i, signed.1));
+    }
+    out
+}
+
+/// Flags of a SIMD video instruction, in the immediate of a lane operation.
+pub const QUAD: u32 = 1 << 4;
+pub const SIGNED_D: u32 = 1 << 5;
+pub const SIGNED_A: u32 = 1 << 6;
+pub const SIGNED_B: u32 = 1 << 7;
+pub const SATURATE: u32 = 1 << 8;
+pub const ACCUMULATE: u32 = 1 << 9;
+
+/// A SIMD video instruction; the low bits of the flags say which.
+pub fn video(a: u32, b: u32, c: u32, flags: u32) -> u32 {
+    let count = if flags & QUAD != 0 { 4 } else { 2 };
+    let width = 32 / count;
+    let signed = (flags & SIGNED_A != 0, flags & SIGNED_B != 0);
+    let parts = by_parts(a, b, count, signed, |a, b| match flags & 15 {
+        0 => a + b,
+        1 => a - b,
+        2 => (a + b + i32::from(a + b >= 0)) >> 1,
+        3 => (a - b).abs(),
+        4 => a.min(b),
+        _ => a.max(b),
+    });
+    if flags & ACCUMULATE != 0 {
+        return parts
+            .iter()
+            .fold(c, |sum, &part| sum.wrapping_add(part as u32));
+    }
+    let (low, high) = match flags & SIGNED_D != 0 {
+        true => (-(1 << (width - 1)), (1 << (width - 1)) - 1),
+        false => (0, ((1u32 << width) - 1) as i32),
+    };
+    let mask = (1u32 << width) - 1;
+    parts
+        .iter()
+        .take(count as usize)
+        .enumerate()
+        .fold(0, |word, (i, &part)| {
+            let part = if flags & SATURATE != 0 {
+                part.clamp(low, high)
+            } else {
+                part
+            };
+            word | (part as u32 & mask) << (width * i as u32)
+        })
+}
