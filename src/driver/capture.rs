@@ -106,6 +106,7 @@ pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
 
 /// Begins to capture a stream. `cuStreamBeginCapture`
 pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
+    release::drain(Drain::Quick);
     stream.exclusively(|| {
         if begun_on(stream.handle()).is_some() {
             return Err(Error::new(

@@ -149,6 +149,8 @@ impl Context {
     /// Waits for all work in the current context, then lets go what that work used.
     pub fn synchronize() -> Result<()> {
         let context = Context::current()?;
+        // Closes captures whose streams are garbage: they would be in the way.
+        release::drain(release::Drain::Quick);
         capture::refuse_for_others("waiting for the whole context", None)?;
         let marks = context.marks();
         driver!(cuCtxSynchronize())?;

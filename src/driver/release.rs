@@ -79,16 +79,16 @@ pub fn drain(how: Drain) {
         return;
     }
     retry_lingering();
+    // Dropping an owner may queue releases, and a release may drop owners.
     loop {
-        // Dropping an owner may queue releases, and a release may drop owners.
         if let Some(owner) = DROPPED.pop() {
             drop(owner);
-        } else if let Some(release) = QUICK.pop() {
-            run(release);
-        } else if let Some(release) = SLOW.pop().filter(|_| how == Drain::All) {
-            run(release);
-        } else {
-            return;
+            continue;
+        }
+        let slow = || if how == Drain::All { SLOW.pop() } else { None };
+        match QUICK.pop().or_else(slow) {
+            Some(release) => run(release),
+            None => return,
         }
     }
 }

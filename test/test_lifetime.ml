@@ -1,0 +1,472 @@
+(* What a capture, a graph, an exec and pending work keep alive, and when it goes. The numbers are
+   those of reports that users of other bindings made. *)
+
+open Cuda
+open Support
+
+let live_at_rest kind =
+  Gc.full_major ();
+  Gc.full_major ();
+  Context.synchronize ();
+  Simulator.live kind
+
+(* [f] leaves as many live objects of each kind as it found. *)
+let leaves_nothing f =
+  if not (Simulator.present ()) then f ()
+  else begin
+    let kinds = [ "module"; "stream"; "event"; "graph"; "exec"; "memory" ] in
+    let before = List.map live_at_rest kinds in
+    f ();
+    let after = List.map live_at_rest kinds in
+    List.iteri
+      (fun i kind ->
+        Alcotest.(check int) ("live " ^ kind) (List.nth before i) (List.nth after i))
+      kinds
+  end
+
+let capture ?mode s f = fst (Graph.with_capture ?mode s f)
+
+(* 1: a buffer that only the graph knows. *)
+let case_01 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and seen = device_ints 1 in
+      let make () =
+        let p = device_ints 1 in
+        Graph.instantiate
+          (capture ~mode s (fun () ->
+               incr s p;
+               Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:p s))
+      in
+      let exec = make () in
+      Stream.synchronize s;
+      ignore (Stream.is_ready s);
+      gc_storm ();
+      for _ = 1 to 3 do
+        Graph.launch exec s
+      done;
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "through the copy" [ 3 ] (read seen))
+
+(* 2 and 3: host bytes that only the graph knows, other copies in between. *)
+let case_02 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 64 in
+      let make () =
+        let host = ints ~value:42 64 in
+        Graph.instantiate (capture ~mode s (fun () -> Stream.memcpy_H_to_D ~dst:p ~src:host s))
+      in
+      let exec = make () in
+      for _ = 1 to 5 do
+        gc_storm ();
+        for _ = 1 to 20 do
+          Stream.memcpy_H_to_D ~dst:p ~src:(ints ~value:(-1) 64) s
+        done;
+        Graph.launch exec s;
+        Stream.synchronize s;
+        Alcotest.(check (list int)) "the original bytes" [ 42; 42 ] (read ~n:2 p)
+      done)
+
+(* 4: 200 launches, each with memory of its own. *)
+let case_04 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and total = device_ints 1 in
+      let copy = kernel "copy" in
+      let buffers = List.init 200 (fun i -> device_ints ~value:i 1) in
+      let exec =
+        Graph.instantiate
+          (capture ~mode s (fun () ->
+               List.iter
+                 (fun b ->
+                   run copy ~threads:1 s [ Tensor total; Tensor b; Int 1 ];
+                   incr s total)
+                 buffers))
+      in
+      gc_storm ();
+      for _ = 1 to 10 do
+        Graph.launch exec s
+      done;
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "the last one plus one" [ 200 ] (read total))
+
+(* 5: the module and the kernel are dropped. *)
+let case_05 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let make () =
+        let f = kernel "incr" in
+        Graph.instantiate (capture ~mode s (fun () -> run f s [ Tensor p; Int 1 ]))
+      in
+      let exec = make () in
+      gc_storm ();
+      let others = List.init 10 (fun _ -> code ()) in
+      Graph.launch exec s;
+      Stream.synchronize s;
+      ignore (Sys.opaque_identity others);
+      Alcotest.(check (list int)) "the kernel ran" [ 1 ] (read p))
+
+(* 5, for work that is not captured. *)
+let case_05_pending () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let enqueue () =
+        busy s p;
+        run (kernel "incr") s [ Tensor p; Int 1 ]
+      in
+      enqueue ();
+      gc_storm ();
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "the kernel ran" [ 1 ] (read p))
+
+(* 7: memory that a graph uses is freed by hand. *)
+let case_07 () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 and seen = device_ints 1 in
+      let exec =
+        Graph.instantiate
+          (capture s (fun () ->
+               incr s p;
+               Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:p s))
+      in
+      Deviceptr.mem_free p;
+      check_invalid "dead to the user" [ "freed" ] (fun () -> read p);
+      gc_storm ();
+      Graph.launch exec s;
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "but not to the graph" [ 1 ] (read seen))
+
+(* 9: the context is reset under an exec. *)
+let case_09 () =
+  let s = stream () and p = device_ints 1 in
+  let exec = Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ])) in
+  let dead = Event.create () in
+  Device.primary_ctx_reset (Device.get ~ordinal:0);
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  gone "launch" (fun () -> Graph.launch exec s);
+  gone "synchronize" (fun () -> Stream.synchronize s);
+  gone "copy" (fun () -> ignore (read p));
+  gone "event" (fun () -> Event.record dead s);
+  Graph.exec_destroy exec;
+  Deviceptr.mem_free p;
+  (* Releasing what was in it calls nothing and fails nothing. *)
+  Gc.full_major ();
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+  let q = device_ints 1 in
+  Context.synchronize ();
+  Alcotest.(check (list int)) "the new context works" [ 0 ] (read q)
+
+(* 13 and 53: stream, exec and memory are dropped with work pending. *)
+let case_13 () =
+  leaves_nothing (fun () ->
+      let seen = device_ints 1 and scratch = device_ints 1 in
+      let make () =
+        let s = stream () and p = device_ints 1 in
+        let exec =
+          Graph.instantiate
+            (capture s (fun () ->
+                 busy s scratch;
+                 incr s p;
+                 Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:p s))
+        in
+        Graph.launch exec s;
+        Graph.exec_destroy exec
+      in
+      make ();
+      gc_storm ();
+      Context.synchronize ();
+      Alcotest.(check (list int)) "the launch completed" [ 1 ] (read seen))
+
+(* 17: old graphs are collected between the recorded launches. *)
+let case_17 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let rubbish () =
+        for _ = 1 to 20 do
+          ignore (Graph.instantiate (capture ~mode:RELAXED s (fun () -> incr s p)))
+        done
+      in
+      rubbish ();
+      let graph =
+        capture ~mode s (fun () ->
+            for _ = 1 to 20 do
+              incr s p;
+              Gc.full_major ();
+              ignore (Event.create ())
+            done)
+      in
+      Alcotest.(check int) "all nodes" 20 (Graph.node_count graph))
+
+(* 18 and 20: things are destroyed, freed and dropped inside a capture. *)
+let case_18 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let graph1 = capture s (fun () -> incr s p) in
+      let exec1 = Graph.instantiate graph1 in
+      let q = device_ints 1 in
+      ignore (List.init 5 (fun _ -> (code (), stream (), Event.create (), device_ints 1)));
+      let graph =
+        capture ~mode s (fun () ->
+            incr s p;
+            Graph.destroy graph1;
+            Graph.exec_destroy exec1;
+            Deviceptr.mem_free q;
+            Gc.full_major ();
+            Gc.full_major ();
+            (* An ordinary call, which drains what was collected. *)
+            ignore (Event.create ());
+            ignore (Stream.is_ready (stream ()));
+            incr s p)
+      in
+      Alcotest.(check int) "both nodes" 2 (Graph.node_count graph);
+      Graph.launch (Graph.instantiate graph) s;
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "and no other" [ 2 ] (read p))
+
+(* 25: an event that was recorded inside a capture. *)
+let case_25 () =
+  let s = stream () and p = device_ints 1 and e = Event.create () in
+  ignore (capture s (fun () -> incr s p; Event.record e s));
+  List.iter
+    (fun (name, f) -> check_cuda_error name "INVALID_VALUE" [ "recorded inside a capture" ] f)
+    [ ("query", fun () -> ignore (Event.query e)); ("synchronize", fun () -> Event.synchronize e) ];
+  Event.record e s;
+  Event.synchronize e;
+  Alcotest.(check bool) "normal again" true (Event.query e)
+[@@ocamlformat "disable"]
+
+(* 33: a fork that is not joined. *)
+let case_33 () =
+  leaves_nothing (fun () ->
+      let a = stream () and b = stream () and p = device_ints 1 in
+      let forked = Event.create () and joined = Event.create () in
+      Graph.begin_capture a;
+      incr a p;
+      Event.record forked a;
+      Event.wait b forked;
+      incr b p;
+      check_cuda_error "not joined" "STREAM_CAPTURE_UNJOINED" [ "cu_stream_end_capture" ] (fun () ->
+          Graph.end_capture a);
+      check_healthy a;
+      check_healthy b;
+      (* Joined, with the second stream's arguments dropped. *)
+      let seen = device_ints 1 in
+      let make () =
+        let q = device_ints 1 in
+        capture a (fun () ->
+            Event.record forked a;
+            Event.wait b forked;
+            incr b q;
+            Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:q b;
+            Event.record joined b;
+            Event.wait a joined)
+      in
+      let exec = Graph.instantiate (make ()) in
+      gc_storm ();
+      Graph.launch exec a;
+      Stream.synchronize a;
+      Alcotest.(check (list int)) "the fork's argument was kept" [ 1 ] (read seen))
+
+(* 37: captures that fail, many times. *)
+let case_37 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let ends () = Simulator.calls "cuStreamEndCapture" in
+      for _ = 1 to 100 do
+        let before = ends () in
+        Graph.begin_capture ~mode s;
+        incr s p;
+        (try Stream.synchronize s with Cuda_error _ -> ());
+        (match Graph.end_capture s with
+        | _ -> Alcotest.fail "a broken capture gave a graph"
+        | exception Cuda_error _ -> ());
+        if Simulator.present () then Alcotest.(check int) "one end" (before + 1) (ends ())
+      done;
+      check_healthy s)
+
+(* 38: a capture is left open. *)
+let case_38 mode () =
+  leaves_nothing (fun () ->
+      let abandon () =
+        let s = stream () and p = device_ints 1 in
+        Graph.begin_capture ~mode s;
+        incr s p
+      in
+      abandon ();
+      Gc.full_major ();
+      Gc.full_major ();
+      (* The next ordinary call closes it. *)
+      let s = stream () in
+      Context.synchronize ();
+      check_healthy s)
+
+(* 43: a second error while the first one unwinds. *)
+let case_43 mode () =
+  let s = stream () and p = device_ints 1 in
+  let finalised = ref 0 in
+  let count () = Stdlib.incr finalised in
+  (match
+     Graph.with_capture ~mode s (fun () ->
+         Fun.protect ~finally:count (fun () ->
+             Fun.protect ~finally:count (fun () ->
+                 incr s p;
+                 Stream.synchronize s)))
+   with
+  | _ -> Alcotest.fail "no error"
+  | exception Cuda_error { status; _ } ->
+      Alcotest.(check string) "the first error" "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+        (status_name status));
+  Alcotest.(check int) "both finalisers ran" 2 !finalised;
+  check_healthy s
+
+(* 50: whatever is made is given back without asking. *)
+let case_50 () =
+  leaves_nothing (fun () ->
+      let s = stream () in
+      for _ = 1 to 2000 do
+        let p = device_ints 1 in
+        let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
+        Graph.launch exec s
+      done;
+      only_on_simulator (fun () ->
+          let live = Simulator.live "exec" in
+          Alcotest.(check bool) (Printf.sprintf "%d execs live" live) true (live <= 2001)))
+
+(* A million launches hold what one does. *)
+let launches_hold_once () =
+  let s = stream () and p = device_ints 1 in
+  let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
+  for _ = 1 to 5000 do
+    Graph.launch exec s;
+    incr s p
+  done;
+  Alcotest.(check bool) (sexp (Stream.sexp_of_t s)) true
+    (contains (sexp (Stream.sexp_of_t s)) "(held 3)");
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "all done" [ 10000 ] (read p)
+
+(* 51: dropped memory is found again when it is needed. *)
+let case_51 () =
+  leaves_nothing (fun () ->
+      let _, total = Device.get_free_and_total_mem () in
+      for _ = 1 to 12 do
+        ignore (Deviceptr.mem_alloc ~size_in_bytes:(total / 3))
+      done)
+
+(* 21: releases that fail raise nothing, nowhere. *)
+let case_21 () =
+  only_on_simulator (fun () ->
+      let make () = ignore (List.init 20 (fun _ -> (Event.create (), device_ints 1, code ()))) in
+      make ();
+      ignore (Simulator.fail "cuMemFree=UNKNOWN,cuEventDestroy=UNKNOWN,cuModuleUnload=UNKNOWN");
+      Fun.protect
+        ~finally:(fun () -> ignore (Simulator.fail ""))
+        (fun () ->
+          for _ = 1 to 100 do
+            Gc.full_major ();
+            match Hashtbl.find (Hashtbl.create 1) "none" with
+            | () -> ()
+            | exception Not_found -> ()
+          done;
+          Context.synchronize ()))
+
+let domains_capture mode () =
+  leaves_nothing (fun () ->
+      (* No Alcotest here: it serves one thread. *)
+      let work () =
+        Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+        let s = stream () and p = device_ints 1 in
+        let f = kernel "incr" in
+        for i = 1 to 50 do
+          let nodes = 1 + (i mod 7) in
+          let graph =
+            capture ~mode s (fun () ->
+                for _ = 1 to nodes do
+                  run f s [ Tensor p; Int 1 ]
+                done)
+          in
+          if Graph.node_count graph <> nodes then failwith "not its own nodes";
+          let exec = Graph.instantiate graph in
+          Graph.launch exec s
+        done;
+        Stream.synchronize s;
+        let expected = List.fold_left ( + ) 0 (List.init 50 (fun i -> 1 + ((i + 1) mod 7))) in
+        if read p <> [ expected ] then failwith "not its own work"
+      in
+      List.iter Domain.join (List.init 4 (fun _ -> Domain.spawn work)))
+
+(* 22 and 24: another domain allocates, drops, collects and asks while this one captures. *)
+let case_22 mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let stop = Atomic.make false in
+      let other =
+        Domain.spawn (fun () ->
+            Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+            let old = Event.create () and idle = stream () in
+            Event.record old idle;
+            while not (Atomic.get stop) do
+              ignore (Deviceptr.mem_alloc ~size_in_bytes:256);
+              Deviceptr.mem_free (Deviceptr.mem_alloc ~size_in_bytes:256);
+              ignore (Event.query old);
+              ignore (Stream.is_ready idle);
+              Stream.synchronize idle;
+              Event.synchronize old;
+              ignore (Event.create ());
+              Gc.minor ()
+            done)
+      in
+      Fun.protect
+        ~finally:(fun () ->
+          Atomic.set stop true;
+          Domain.join other)
+        (fun () ->
+          for _ = 1 to 100 do
+            let graph =
+              capture ~mode s (fun () ->
+                  for _ = 1 to 20 do
+                    incr s p
+                  done)
+            in
+            Alcotest.(check int) "whole" 20 (Graph.node_count graph)
+          done))
+
+let () =
+  start ();
+  (* Loaded once and kept. *)
+  List.iter
+    (fun f -> ignore (Sys.opaque_identity (Lazy.force f)))
+    [ incr_kernel; append_kernel; busy_kernel ];
+  let each name case = in_each_mode name (fun mode -> case mode ()) in
+  Alcotest.run "lifetime"
+    [
+      ( "kept alive",
+        each "case 1: memory" case_01
+        @ each "cases 2, 3: host memory" case_02
+        @ [ test "case 4: 200 buffers" (case_04 GLOBAL) ]
+        @ each "case 5: module" case_05
+        @ [
+            test "case 5: module of pending work" case_05_pending;
+            test "case 7: freed by hand" case_07;
+            test "cases 13, 53: dropped while pending" case_13;
+            test "launches hold once" launches_hold_once;
+          ] );
+      ( "released",
+        [
+          test "case 50: 2000 execs" case_50;
+          test "case 51: memory" case_51;
+          test "case 21: failing releases" case_21;
+        ] );
+      ( "captures",
+        each "case 17: collected meanwhile" case_17
+        @ each "cases 18, 20: destroyed meanwhile" case_18
+        @ [ test "case 25: captured event" case_25; test "case 33: fork" case_33 ]
+        @ each "case 37: broken" case_37
+        @ each "case 38: abandoned" case_38
+        @ each "case 43: synchronize inside" case_43 );
+      ( "domains",
+        [
+          test "captures at once, THREAD_LOCAL" (domains_capture THREAD_LOCAL);
+          test "captures at once, RELAXED" (domains_capture RELAXED);
+        ]
+        @ each "cases 22, 24: another domain" case_22 );
+      ("end", [ no_misuse; test "case 9: context reset" case_09 ]);
+    ]
