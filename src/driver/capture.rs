@@ -369,13 +369,12 @@ pub struct Shield {
 }
 
 impl Shield {
-    /// Shields the captures of others until the guard goes.
+    /// Shields the captures of others until the guard goes: also those that begin meanwhile.
     pub fn enter() -> Shield {
-        if OPEN.load(Ordering::Acquire) == 0 {
-            return Shield { _relaxed: None };
-        }
-        let thread = this_thread();
-        let captures_itself = captures().iter().any(|c| c.thread == thread);
+        let captures_itself = OPEN.load(Ordering::Acquire) > 0 && {
+            let thread = this_thread();
+            captures().iter().any(|c| c.thread == thread)
+        };
         Shield {
             _relaxed: (!captures_itself).then(Relaxed::enter),
         }

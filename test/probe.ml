@@ -1,0 +1,57 @@
+(* Run by test_driver in a process of its own: does one thing and prints how it ended. *)
+
+open Cuda
+
+let report f =
+  match f () with
+  | () -> print_endline "ok"
+  | exception Cuda_error { status; message } ->
+      Printf.printf "%s %s\n" (Sexplib0.Sexp.to_string (sexp_of_result status)) message
+  | exception Invalid_argument message -> Printf.printf "invalid %s\n" message
+
+let start () =
+  Cuda.init ();
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0))
+
+let everything_live () =
+  start ();
+  let s = Stream.create ~non_blocking:true () in
+  let p = Deviceptr.mem_alloc ~size_in_bytes:64 in
+  let fill () = Stream.memset_d8 p (Unsigned.UChar.of_int 1) ~length:64 s in
+  let graph, () = Graph.with_capture s fill in
+  let exec = Graph.instantiate graph in
+  Graph.launch exec s;
+  let open_capture = Stream.create ~non_blocking:true () in
+  Graph.begin_capture open_capture;
+  (s, p, graph, exec, open_capture, Event.create ())
+
+let () =
+  match Sys.argv.(1) with
+  | "init" -> report (fun () -> Cuda.init ())
+  | "before-init" ->
+      report (fun () -> ignore (Device.get_count ()));
+      report (fun () -> ignore (Stream.create ()));
+      report (fun () -> Stream.synchronize Stream.no_stream)
+  | "return" -> ignore (Sys.opaque_identity (everything_live ()))
+  | "exit-3" ->
+      let live = everything_live () in
+      ignore (Sys.opaque_identity live);
+      exit 3
+  | "uncaught" ->
+      let live = everything_live () in
+      ignore (Sys.opaque_identity live);
+      failwith "uncaught"
+  | "fork" -> (
+      let s, p, _, exec, _, _ = everything_live () in
+      match Unix.fork () with
+      | 0 ->
+          report (fun () -> Graph.launch exec s);
+          report (fun () -> Deviceptr.mem_free p);
+          report (fun () -> Cuda.init ());
+          Gc.full_major ();
+          exit 0
+      | child ->
+          let _, status = Unix.waitpid [] child in
+          if status <> WEXITED 0 then print_endline "the child failed";
+          report (fun () -> Graph.launch exec s))
+  | other -> failwith other

@@ -1,0 +1,92 @@
+(* Choosing, missing and broken drivers; exit and fork. Each in a process of its own. *)
+
+open Support
+
+let probe = Filename.concat (Filename.dirname Sys.executable_name) "probe.exe"
+
+(* Output, errors and exit code of the probe doing [what] on [driver]. *)
+let run ?driver what =
+  let driver =
+    match driver with Some d -> d | None -> Option.value ~default:"sim" (Sys.getenv_opt "CUDAGRAPH_DRIVER")
+  in
+  let env =
+    Array.append
+      [| "CUDAGRAPH_DRIVER=" ^ driver |]
+      (Array.of_list
+         (List.filter
+            (fun v -> not (String.starts_with ~prefix:"CUDAGRAPH_DRIVER=" v))
+            (Array.to_list (Unix.environment ()))))
+  in
+  let channels = Unix.open_process_args_full probe [| probe; what |] env in
+  let out, _, err = channels in
+  let output = In_channel.input_all out and errors = In_channel.input_all err in
+  let code =
+    match Unix.close_process_full channels with WEXITED n -> n | WSIGNALED n | WSTOPPED n -> -n
+  in
+  (output, errors, code)
+
+let check_output name parts (output, errors, code) =
+  List.iter
+    (fun part ->
+      Alcotest.(check bool) (Printf.sprintf "%s: %S names %S" name output part) true
+        (contains output part))
+    parts;
+  Alcotest.(check string) (name ^ ": no noise") "" errors;
+  Alcotest.(check int) (name ^ ": exit code") 0 code
+
+let missing = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED cu_init: "
+
+let no_driver () =
+  check_output "a path that is not there"
+    [ missing; "/no/such/driver.so"; "CUDAGRAPH_DRIVER=sim" ]
+    (run ~driver:"/no/such/driver.so" "init");
+  let garbage = Filename.temp_file "driver" ".so" in
+  Out_channel.with_open_bin garbage (fun file -> output_string file "this is no library");
+  check_output "a file that is no library" [ missing; garbage ] (run ~driver:garbage "init");
+  Sys.remove garbage;
+  check_output "a library that is no driver" [ missing; "it has no cuInit" ]
+    (run ~driver:"libm.so.6" "init")
+
+let before_init () =
+  check_output "before init"
+    [ "CUDA_ERROR_NOT_INITIALIZED cu_device_get_count: Cuda.init was not called";
+      "CUDA_ERROR_NOT_INITIALIZED cu_stream_create" ]
+    (run "before-init")
+[@@ocamlformat "disable"]
+
+let no_device () =
+  Unix.putenv "CUDAGRAPH_SIM_DEVICES" "0";
+  let result = run ~driver:"sim" "init" in
+  Unix.putenv "CUDAGRAPH_SIM_DEVICES" "1";
+  check_output "no device" [ "CUDA_ERROR_NO_DEVICE cu_init" ] result
+
+let leaving () =
+  let check what code noise =
+    let _, errors, got = run what in
+    Alcotest.(check int) (what ^ ": exit code") code got;
+    Alcotest.(check bool) (what ^ ": " ^ errors) true (noise errors)
+  in
+  check "return" 0 (( = ) "");
+  check "exit-3" 3 (( = ) "");
+  check "uncaught" 2 (fun errors -> contains errors "Failure(\"uncaught\")")
+
+let forked () =
+  let output, errors, code = run "fork" in
+  Alcotest.(check (pair string int)) "no noise" ("", 0) (errors, code);
+  match String.split_on_char '\n' (String.trim output) with
+  | [ launch; free; init; parent ] ->
+      List.iter
+        (fun text ->
+          Alcotest.(check bool) text true
+            (contains text "CUDA_ERROR_NOT_INITIALIZED" && contains text "forked"))
+        [ launch; free; init ];
+      Alcotest.(check string) "the parent goes on" "ok" parent
+  | _ -> Alcotest.failf "unexpected output: %s" output
+
+let () =
+  Alcotest.run "driver"
+    [
+      ("missing", [ test "no driver" no_driver; test "no device" no_device ]);
+      ("init", [ test "calls before it" before_init ]);
+      ("end", [ test "every way out" leaving; test "fork" forked ]);
+    ]
