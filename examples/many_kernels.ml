@@ -23,8 +23,8 @@ let () =
   in
   let enqueue () =
     for _ = 1 to kernels do
-      Stream.launch_kernel increment ~grid_dim_x:1 ~block_dim_x:n ~shared_mem_bytes:0 stream
-        [ Tensor y; Int n ]
+      Stream.launch_kernel increment ~grid_dim_x:1 ~block_dim_x:n ~shared_mem_bytes:0
+        stream [ Tensor y; Int n ]
     done
   in
   let graph, () = Graph.with_capture stream enqueue in

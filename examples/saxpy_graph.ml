@@ -1,9 +1,7 @@
 open Cuda
 
 let n = 1024
-
-let floats value =
-  Bigarray.(Genarray.init float32 c_layout [| n |] (fun _ -> value))
+let floats value = Bigarray.(Genarray.init float32 c_layout [| n |] (fun _ -> value))
 
 let () =
   Cuda.init ();

@@ -2,7 +2,6 @@
 
 open Cuda
 open Support
-
 module _ : Documented.GRAPH = Cuda.Graph
 
 let capture ?mode s f =
@@ -60,7 +59,9 @@ let sexps () =
   Graph.exec_destroy exec;
   check "graph" (sexp (Graph.sexp_of_t graph)) [ "destroyed"; "held 0" ];
   check "exec" (sexp (Graph.sexp_of_exec exec)) [ "destroyed"; "held 0" ];
-  Alcotest.(check (list string)) "modes" [ "GLOBAL"; "THREAD_LOCAL"; "RELAXED" ]
+  Alcotest.(check (list string))
+    "modes"
+    [ "GLOBAL"; "THREAD_LOCAL"; "RELAXED" ]
     (List.map mode_name modes)
 
 let destroyed () =
@@ -69,15 +70,15 @@ let destroyed () =
   let exec = Graph.instantiate graph in
   Graph.destroy graph;
   Graph.destroy graph;
-  check_invalid "instantiating a destroyed graph" [ "Cuda.Graph.instantiate"; "destroyed" ]
-    (fun () -> Graph.instantiate graph);
+  check_invalid "instantiating a destroyed graph"
+    [ "Cuda.Graph.instantiate"; "destroyed" ] (fun () -> Graph.instantiate graph);
   Graph.launch exec s;
   Stream.synchronize s;
   Alcotest.(check (list int)) "the exec lives on" [ 1 ] (read p);
   Graph.exec_destroy exec;
   Graph.exec_destroy exec;
-  check_invalid "launching a destroyed exec" [ "Cuda.Graph.launch"; "destroyed" ] (fun () ->
-      Graph.launch exec s);
+  check_invalid "launching a destroyed exec" [ "Cuda.Graph.launch"; "destroyed" ]
+    (fun () -> Graph.launch exec s);
   check_healthy s
 
 let two_execs () =
@@ -112,12 +113,12 @@ let empty () =
 
 let out_of_order () =
   let s = stream () and p = device_ints 1 in
-  check_cuda_error "end without begin" "ILLEGAL_STATE" [ "cu_stream_end_capture" ] (fun () ->
-      Graph.end_capture s);
+  check_cuda_error "end without begin" "ILLEGAL_STATE" [ "cu_stream_end_capture" ]
+    (fun () -> Graph.end_capture s);
   Graph.begin_capture s;
   incr s p;
-  check_cuda_error "begin twice" "ILLEGAL_STATE" [ "cu_stream_begin_capture"; "capturing" ]
-    (fun () -> Graph.begin_capture s);
+  check_cuda_error "begin twice" "ILLEGAL_STATE"
+    [ "cu_stream_begin_capture"; "capturing" ] (fun () -> Graph.begin_capture s);
   let graph = Graph.end_capture s in
   Alcotest.(check int) "the first capture went on" 1 (Graph.node_count graph);
   check_cuda_error "end twice" "ILLEGAL_STATE" [] (fun () -> Graph.end_capture s);
@@ -141,7 +142,9 @@ let copies_and_fills () =
   let exec = Graph.instantiate graph in
   Graph.launch exec s;
   Stream.synchronize s;
-  let seen () = List.init 4 (fun i -> Int32.to_int (Bigarray.Genarray.get into [| i |])) in
+  let seen () =
+    List.init 4 (fun i -> Int32.to_int (Bigarray.Genarray.get into [| i |]))
+  in
   Alcotest.(check (list int)) "through the device" [ 6; 6; 10; 6 ] (seen ());
   (* A captured copy reads the bigarray when it is launched. *)
   Bigarray.Genarray.fill from 20l;
@@ -169,14 +172,18 @@ let fork_and_join () =
   Graph.launch exec a;
   Graph.launch exec b;
   Context.synchronize ();
-  Alcotest.(check (pair (list int) (list int))) "in order" ([ 123123 ], [ 77 ]) (read p, read q);
+  Alcotest.(check (pair (list int) (list int)))
+    "in order" ([ 123123 ], [ 77 ])
+    (read p, read q);
   check_healthy a;
   check_healthy b
 
 let sync_work_refused blocking mode () =
   let s = Stream.create ~non_blocking:(not blocking) () in
   let p = device_ints 1 in
-  let status = if blocking then "STREAM_CAPTURE_IMPLICIT" else "STREAM_CAPTURE_UNSUPPORTED" in
+  let status =
+    if blocking then "STREAM_CAPTURE_IMPLICIT" else "STREAM_CAPTURE_UNSUPPORTED"
+  in
   let graph =
     capture ~mode s (fun () ->
         incr s p;
@@ -184,8 +191,8 @@ let sync_work_refused blocking mode () =
             Deviceptr.memcpy_H_to_D ~dst:p ~src:(ints 1) ());
         check_cuda_error "a fill" status [ "cu_memset_d32" ] (fun () ->
             Deviceptr.memset_d32 p (Unsigned.UInt32.of_int 1) ~length:1);
-        check_cuda_error "a launch on the NULL stream" status [ "cu_launch_kernel" ] (fun () ->
-            incr Stream.no_stream p))
+        check_cuda_error "a launch on the NULL stream" status [ "cu_launch_kernel" ]
+          (fun () -> incr Stream.no_stream p))
   in
   Alcotest.(check int) "the capture is whole" 1 (Graph.node_count graph);
   Alcotest.(check (list int)) "nothing ran" [ 0 ] (read p)
@@ -197,7 +204,8 @@ let relaxed_runs_now () =
         incr s p;
         Deviceptr.memset_d32 p (Unsigned.UInt32.of_int 5) ~length:1)
   in
-  Alcotest.(check (pair int (list int))) "not captured, done" (1, [ 5 ])
+  Alcotest.(check (pair int (list int)))
+    "not captured, done" (1, [ 5 ])
     (Graph.node_count graph, read p)
 
 let with_capture_raises () =
@@ -216,8 +224,8 @@ let culprit_named mode () =
   let s = stream () and p = device_ints 1 in
   Graph.begin_capture ~mode s;
   incr s p;
-  check_cuda_error "waiting for it" "STREAM_CAPTURE_UNSUPPORTED" [ "cu_stream_synchronize" ]
-    (fun () -> Stream.synchronize s);
+  check_cuda_error "waiting for it" "STREAM_CAPTURE_UNSUPPORTED"
+    [ "cu_stream_synchronize" ] (fun () -> Stream.synchronize s);
   check_cuda_error "the next launch" "STREAM_CAPTURE_INVALIDATED" [] (fun () -> incr s p);
   check_cuda_error "the end names the culprit" "STREAM_CAPTURE_INVALIDATED"
     [ "cu_stream_end_capture"; "broken by cu_stream_synchronize" ] (fun () ->
@@ -228,8 +236,8 @@ let launch_while_capturing mode () =
   let s = stream () and p = device_ints 1 in
   let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
   Graph.begin_capture ~mode s;
-  check_cuda_error "a graph in a capture" "STREAM_CAPTURE_UNSUPPORTED" [ "capturing" ] (fun () ->
-      Graph.launch exec s);
+  check_cuda_error "a graph in a capture" "STREAM_CAPTURE_UNSUPPORTED" [ "capturing" ]
+    (fun () -> Graph.launch exec s);
   check_cuda_error "ended" "STREAM_CAPTURE_INVALIDATED" [ "cu_graph_launch" ] (fun () ->
       Graph.end_capture s);
   Graph.launch exec s;
@@ -244,7 +252,8 @@ let wrong_thread () =
       Graph.begin_capture ~mode s;
       incr s p;
       let ended () = Domain.join (Domain.spawn (fun () -> Graph.end_capture s)) in
-      if mode = Graph.RELAXED then Alcotest.(check int) "RELAXED" 1 (Graph.node_count (ended ()))
+      if mode = Graph.RELAXED then
+        Alcotest.(check int) "RELAXED" 1 (Graph.node_count (ended ()))
       else check_cuda_error "another thread" "STREAM_CAPTURE_WRONG_THREAD" [] ended;
       check_healthy s)
     modes
@@ -266,8 +275,8 @@ let instantiate_fails () =
       let s = stream () and p = device_ints 1 in
       let graph = capture s (fun () -> incr s p) in
       ignore (Simulator.fail "cuGraphInstantiateWithFlags=INVALID_VALUE");
-      check_cuda_error "a failing driver" "INVALID_VALUE" [ "cu_graph_instantiate" ] (fun () ->
-          Graph.instantiate graph);
+      check_cuda_error "a failing driver" "INVALID_VALUE" [ "cu_graph_instantiate" ]
+        (fun () -> Graph.instantiate graph);
       ignore (Simulator.fail "cuGraphInstantiateWithFlags@2=OUT_OF_MEMORY");
       ignore (Simulator.fail "");
       Graph.launch (Graph.instantiate graph) s;
@@ -278,7 +287,8 @@ let () =
   start ();
   Alcotest.run "graph"
     [
-      ("replay", in_each_mode "100 launches" replay @ [ test "order" order; test "sexp" sexps ]);
+      ( "replay",
+        in_each_mode "100 launches" replay @ [ test "order" order; test "sexp" sexps ] );
       ( "capture",
         [
           test "GLOBAL is the default" default_mode;
@@ -290,7 +300,8 @@ let () =
           test "a domain without a context" cold_domain;
         ]
         @ in_each_mode "the culprit is named" (fun m -> culprit_named m ())
-        @ in_each_mode "a graph launched into a capture" (fun m -> launch_while_capturing m ()) );
+        @ in_each_mode "a graph launched into a capture" (fun m ->
+              launch_while_capturing m ()) );
       ( "uncaptured work",
         [
           test "RELAXED" relaxed_runs_now;

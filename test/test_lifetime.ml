@@ -13,7 +13,7 @@ let live_at_rest kind =
 (* [f] leaves as many live objects of each kind as it found. *)
 let leaves_nothing f =
   if not (Simulator.present ()) then f ()
-  else begin
+  else
     let kinds = [ "module"; "stream"; "event"; "graph"; "exec"; "memory" ] in
     let before = List.map live_at_rest kinds in
     f ();
@@ -22,7 +22,6 @@ let leaves_nothing f =
       (fun i kind ->
         Alcotest.(check int) ("live " ^ kind) (List.nth before i) (List.nth after i))
       kinds
-  end
 
 let capture ?mode s f = fst (Graph.with_capture ?mode s f)
 
@@ -53,7 +52,8 @@ let case_02 mode () =
       let s = stream () and p = device_ints 64 in
       let make () =
         let host = ints ~value:42 64 in
-        Graph.instantiate (capture ~mode s (fun () -> Stream.memcpy_H_to_D ~dst:p ~src:host s))
+        Graph.instantiate
+          (capture ~mode s (fun () -> Stream.memcpy_H_to_D ~dst:p ~src:host s))
       in
       let exec = make () in
       for _ = 1 to 5 do
@@ -137,7 +137,9 @@ let case_07 () =
 (* 9: the context is reset under an exec. *)
 let case_09 () =
   let s = stream () and p = device_ints 1 in
-  let exec = Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ])) in
+  let exec =
+    Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ]))
+  in
   let dead = Event.create () in
   Device.primary_ctx_reset (Device.get ~ordinal:0);
   let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
@@ -243,8 +245,8 @@ let case_33 () =
       Event.record forked a;
       Event.wait b forked;
       incr b p;
-      check_cuda_error "not joined" "STREAM_CAPTURE_UNJOINED" [ "cu_stream_end_capture" ] (fun () ->
-          Graph.end_capture a);
+      check_cuda_error "not joined" "STREAM_CAPTURE_UNJOINED" [ "cu_stream_end_capture" ]
+        (fun () -> Graph.end_capture a);
       check_healthy a;
       check_healthy b;
       (* Joined, with the second stream's arguments dropped. *)
@@ -312,8 +314,8 @@ let case_43 mode () =
    with
   | _ -> Alcotest.fail "no error"
   | exception Cuda_error { status; _ } ->
-      Alcotest.(check string) "the first error" "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
-        (status_name status));
+      Alcotest.(check string)
+        "the first error" "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" (status_name status));
   Alcotest.(check int) "both finalisers ran" 2 !finalised;
   check_healthy s
 
@@ -338,7 +340,9 @@ let launches_hold_once () =
     Graph.launch exec s;
     incr s p
   done;
-  Alcotest.(check bool) (sexp (Stream.sexp_of_t s)) true
+  Alcotest.(check bool)
+    (sexp (Stream.sexp_of_t s))
+    true
     (contains (sexp (Stream.sexp_of_t s)) "(held 3)");
   Stream.synchronize s;
   Alcotest.(check (list int)) "all done" [ 10000 ] (read p)
@@ -354,9 +358,12 @@ let case_51 () =
 (* 21: releases that fail raise nothing, nowhere. *)
 let case_21 () =
   only_on_simulator (fun () ->
-      let make () = ignore (List.init 20 (fun _ -> (Event.create (), device_ints 1, code ()))) in
+      let make () =
+        ignore (List.init 20 (fun _ -> (Event.create (), device_ints 1, code ())))
+      in
       make ();
-      ignore (Simulator.fail "cuMemFree=UNKNOWN,cuEventDestroy=UNKNOWN,cuModuleUnload=UNKNOWN");
+      ignore
+        (Simulator.fail "cuMemFree=UNKNOWN,cuEventDestroy=UNKNOWN,cuModuleUnload=UNKNOWN");
       Fun.protect
         ~finally:(fun () -> ignore (Simulator.fail ""))
         (fun () ->
@@ -388,7 +395,9 @@ let domains_capture mode () =
           Graph.launch exec s
         done;
         Stream.synchronize s;
-        let expected = List.fold_left ( + ) 0 (List.init 50 (fun i -> 1 + ((i + 1) mod 7))) in
+        let expected =
+          List.fold_left ( + ) 0 (List.init 50 (fun i -> 1 + ((i + 1) mod 7)))
+        in
         if read p <> [ expected ] then failwith "not its own work"
       in
       List.iter Domain.join (List.init 4 (fun _ -> Domain.spawn work)))

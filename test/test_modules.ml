@@ -13,21 +13,28 @@ let device () =
   let attributes = Device.get_attributes (Device.get ~ordinal:0) in
   Alcotest.(check int) "threads of a block" 1024 attributes.max_threads_per_block;
   Alcotest.(check bool) "a name" true (attributes.name <> "");
-  Alcotest.(check bool) "sexp" true
-    (contains (sexp (Device.sexp_of_attributes attributes)) "(max_threads_per_block 1024)");
+  Alcotest.(check bool)
+    "sexp" true
+    (contains
+       (sexp (Device.sexp_of_attributes attributes))
+       "(max_threads_per_block 1024)");
   let free, total = Device.get_free_and_total_mem () in
   Alcotest.(check bool) "memory" true (0 < free && free <= total);
   check_cuda_error "no such device" "INVALID_DEVICE" [ "cu_device_get"; "99" ] (fun () ->
       Device.get ~ordinal:99);
-  check_cuda_error "negative" "INVALID_DEVICE" [ "-1" ] (fun () -> Device.get ~ordinal:(-1));
+  check_cuda_error "negative" "INVALID_DEVICE" [ "-1" ] (fun () ->
+      Device.get ~ordinal:(-1));
   check_invalid "too large" [ "Cuda.Device.get"; "C int" ] (fun () ->
       Device.get ~ordinal:(1 lsl 40));
-  Alcotest.(check string) "mode" "PROHIBITED"
+  Alcotest.(check string)
+    "mode" "PROHIBITED"
     (sexp (Device.sexp_of_computemode (Device.computemode_of_int 2)))
 
 let context () =
   let current = Context.get_current () in
-  Alcotest.(check string) "the primary one" (sexp (Context.sexp_of_t current))
+  Alcotest.(check string)
+    "the primary one"
+    (sexp (Context.sexp_of_t current))
     (sexp (Context.sexp_of_t (Context.get_primary (Device.get ~ordinal:0))));
   Context.push_current current;
   ignore (Context.pop_current ());
@@ -38,22 +45,28 @@ let context () =
   Domain.join
     (Domain.spawn (fun () ->
          check_cuda_error "none is current on a new domain" "INVALID_CONTEXT"
-           [ "cu_ctx_get_current"; "set_current" ] Context.get_current;
-         check_cuda_error "allocating without one" "INVALID_CONTEXT" [ "set_current" ] (fun () ->
-             Deviceptr.mem_alloc ~size_in_bytes:4)));
+           [ "cu_ctx_get_current"; "set_current" ]
+           Context.get_current;
+         check_cuda_error "allocating without one" "INVALID_CONTEXT" [ "set_current" ]
+           (fun () -> Deviceptr.mem_alloc ~size_in_bytes:4)));
   Context.synchronize ()
 
 let copies () =
   let p = device_ints ~value:3 8 in
   let host = ints ~value:100 8 in
   Deviceptr.memcpy_D_to_H ~host_offset:2 ~length:3 ~dst:host ~src:p ();
-  Alcotest.(check (list int)) "an interval" [ 100; 100; 3; 3; 3; 100; 100; 100 ]
+  Alcotest.(check (list int))
+    "an interval"
+    [ 100; 100; 3; 3; 3; 100; 100; 100 ]
     (List.init 8 (fun i -> Int32.to_int (Bigarray.Genarray.get host [| i |])));
   Deviceptr.memcpy_H_to_D ~host_offset:0 ~length:2 ~dst_offset:8 ~dst:p ~src:host ();
   Deviceptr.memset_d8 ~offset:28 p (u8 1) ~length:4;
   Deviceptr.memset_d16 ~offset:24 p (u16 2) ~length:2;
   Deviceptr.memset_d32 ~offset:20 p (u32 7) ~length:1;
-  Alcotest.(check (list int)) "in place" [ 3; 3; 100; 100; 3; 7; 0x20002; 0x1010101 ] (read ~n:8 p);
+  Alcotest.(check (list int))
+    "in place"
+    [ 3; 3; 100; 100; 3; 7; 0x20002; 0x1010101 ]
+    (read ~n:8 p);
   let q = Deviceptr.mem_alloc ~size_in_bytes:32 in
   Deviceptr.memcpy_D_to_D ~kind:Bigarray.int32 ~length:8 ~dst:q ~src:p ();
   Deviceptr.memcpy_D_to_D ~size_in_bytes:4 ~dst_offset:4 ~src_offset:8 ~dst:q ~src:p ();
@@ -65,10 +78,10 @@ let copies () =
 let memory_bad_input () =
   let p = device_ints 4 and host = ints 8 in
   let copy = "Cuda.Deviceptr.memcpy_H_to_D" in
-  check_invalid "past the end of the memory" [ copy; "dst"; "32 bytes"; "16 bytes" ] (fun () ->
-      Deviceptr.memcpy_H_to_D ~dst:p ~src:host ());
-  check_invalid "past the end of the bigarray" [ copy; "length 9"; "8 elements" ] (fun () ->
-      Deviceptr.memcpy_H_to_D ~length:9 ~dst:p ~src:host ());
+  check_invalid "past the end of the memory" [ copy; "dst"; "32 bytes"; "16 bytes" ]
+    (fun () -> Deviceptr.memcpy_H_to_D ~dst:p ~src:host ());
+  check_invalid "past the end of the bigarray" [ copy; "length 9"; "8 elements" ]
+    (fun () -> Deviceptr.memcpy_H_to_D ~length:9 ~dst:p ~src:host ());
   check_invalid "a host offset" [ copy; "host_offset 9"; "8 elements" ] (fun () ->
       Deviceptr.memcpy_H_to_D ~host_offset:9 ~dst:p ~src:host ());
   check_invalid "negative" [ copy; "host_offset -1" ] (fun () ->
@@ -76,8 +89,10 @@ let memory_bad_input () =
   check_invalid "a negative device offset" [ copy; "-4" ] (fun () ->
       Deviceptr.memcpy_H_to_D ~dst_offset:(-4) ~length:1 ~dst:p ~src:host ());
   check_invalid "two sizes" [ "memcpy_D_to_D"; "size_in_bytes" ] (fun () ->
-      Deviceptr.memcpy_D_to_D ~kind:Bigarray.int32 ~length:1 ~size_in_bytes:4 ~dst:p ~src:p ());
-  check_invalid "no size" [ "memcpy_D_to_D" ] (fun () -> Deviceptr.memcpy_D_to_D ~dst:p ~src:p ());
+      Deviceptr.memcpy_D_to_D ~kind:Bigarray.int32 ~length:1 ~size_in_bytes:4 ~dst:p
+        ~src:p ());
+  check_invalid "no size" [ "memcpy_D_to_D" ] (fun () ->
+      Deviceptr.memcpy_D_to_D ~dst:p ~src:p ());
   check_invalid "a huge length" [ "memcpy_D_to_D"; "too large" ] (fun () ->
       Deviceptr.memcpy_D_to_D ~kind:Bigarray.int32 ~length:max_int ~dst:p ~src:p ());
   check_invalid "a fill past the end" [ "memset_d32"; "16 bytes" ] (fun () ->
@@ -90,44 +105,53 @@ let memory_bad_input () =
       Deviceptr.mem_alloc ~size_in_bytes:(-8));
   check_cuda_error "an empty allocation" "INVALID_VALUE" [ "cu_mem_alloc" ] (fun () ->
       Deviceptr.mem_alloc ~size_in_bytes:0);
-  check_cuda_error "too large" "OUT_OF_MEMORY" [ "cu_mem_alloc"; "1125899906842624" ] (fun () ->
-      Deviceptr.mem_alloc ~size_in_bytes:(1 lsl 50));
+  check_cuda_error "too large" "OUT_OF_MEMORY" [ "cu_mem_alloc"; "1125899906842624" ]
+    (fun () -> Deviceptr.mem_alloc ~size_in_bytes:(1 lsl 50));
   Alcotest.(check bool) "equal" true (Deviceptr.equal p p);
   Alcotest.(check bool) "hash" true (Deviceptr.hash p = Deviceptr.hash p);
-  Alcotest.(check bool) "text" true
+  Alcotest.(check bool)
+    "text" true
     (contains (sexp (Deviceptr.sexp_of_t p)) (Deviceptr.string_of p));
   Deviceptr.mem_free p;
   Deviceptr.mem_free p;
-  Alcotest.(check bool) "freed" true (contains (sexp (Deviceptr.sexp_of_t p)) "(freed true)");
+  Alcotest.(check bool)
+    "freed" true
+    (contains (sexp (Deviceptr.sexp_of_t p)) "(freed true)");
   check_invalid "use after free" [ copy; "freed" ] (fun () ->
       Deviceptr.memcpy_H_to_D ~length:1 ~dst:p ~src:host ());
   let s = stream () in
-  check_invalid "as an argument" [ "Cuda.Stream.launch_kernel"; "argument 0"; "incr"; "freed" ]
-    (fun () -> incr s p);
+  check_invalid "as an argument"
+    [ "Cuda.Stream.launch_kernel"; "argument 0"; "incr"; "freed" ] (fun () -> incr s p);
   check_invalid "in a region" [ "freed" ] (fun () ->
       run (kernel "incr") s [ Tensor_at (Deviceptr.region_of p); Int 1 ])
 
 let modules () =
   let m = code () in
-  check_cuda_error "no such kernel" "NOT_FOUND" [ "cu_module_get_function"; "nothing" ] (fun () ->
-      Module.get_function m ~name:"nothing");
-  check_cuda_error "no such variable" "NOT_FOUND" [ "cu_module_get_global"; "nothing" ] (fun () ->
-      Module.get_global m ~name:"nothing");
-  check_invalid "a NUL in a name" [ "NUL" ] (fun () -> Module.get_function m ~name:"a\000b");
+  check_cuda_error "no such kernel" "NOT_FOUND" [ "cu_module_get_function"; "nothing" ]
+    (fun () -> Module.get_function m ~name:"nothing");
+  check_cuda_error "no such variable" "NOT_FOUND" [ "cu_module_get_global"; "nothing" ]
+    (fun () -> Module.get_global m ~name:"nothing");
+  check_invalid "a NUL in a name" [ "NUL" ] (fun () ->
+      Module.get_function m ~name:"a\000b");
   let table, size = Module.get_global m ~name:"table" in
   Alcotest.(check int) "bytes" 64 (Unsigned.Size_t.to_int size);
   let s = stream () in
   run (kernel ~from:m "bump_table") s [ Int 1 ];
   Stream.synchronize s;
   Alcotest.(check (list int)) "a variable" [ 1; 3; 3; 4; 0 ] (read ~n:5 table);
-  check_invalid "freeing a variable" [ "mem_free"; "module" ] (fun () -> Deviceptr.mem_free table);
+  check_invalid "freeing a variable" [ "mem_free"; "module" ] (fun () ->
+      Deviceptr.mem_free table);
   check_cuda_error "not PTX" "INVALID_PTX" [ "cu_module_load_data_ex: ptx" ] (fun () ->
       Module.load_ptx ".version 7.0\n.target sm_70\n.address_size 64\nnonsense");
   let log = Bigarray.(Array1.create char c_layout 4096) in
   Bigarray.Array1.fill log '\000';
   check_cuda_error "with a log" "INVALID_PTX" [ "ptx" ] (fun () ->
-      Module.load_ptx ~options:[ ERROR_LOG_BUFFER log; OPTIMIZATION_LEVEL 4 ]
-        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { frobnicate.u32; }");
+      Module.load_ptx
+        ~options:[ ERROR_LOG_BUFFER log; OPTIMIZATION_LEVEL 4 ]
+        ".version 7.0\n\
+         .target sm_70\n\
+         .address_size 64\n\
+         .visible .entry k() { frobnicate.u32; }");
   Alcotest.(check bool) "the log was written" true (Bigarray.Array1.get log 0 <> '\000');
   let compiled = Nvrtc.of_ptx Ptx.text in
   Alcotest.(check string) "PTX kept" Ptx.text (Nvrtc.string_from_ptx compiled);
@@ -177,7 +201,9 @@ let streams () =
   let s = stream () and p = device_ints 4 and into = ints 4 in
   Alcotest.(check bool) "idle" true (Stream.is_ready s);
   Alcotest.(check bool) "ids differ" true (Stream.get_id s <> Stream.get_id (stream ()));
-  Alcotest.(check string) "its context" (sexp (Context.sexp_of_t (Context.get_current ())))
+  Alcotest.(check string)
+    "its context"
+    (sexp (Context.sexp_of_t (Context.get_current ())))
     (sexp (Context.sexp_of_t (Stream.get_context s)));
   Stream.memcpy_H_to_D ~dst:p ~src:(ints ~value:6 4) s;
   Stream.memset_d8 p (u8 1) ~length:4 s;
@@ -186,11 +212,15 @@ let streams () =
   Stream.memcpy_D_to_H ~dst:into ~src:p s;
   Alcotest.(check bool) "held" true (contains (sexp (Stream.sexp_of_t s)) "held");
   Stream.synchronize s;
-  Alcotest.(check (list int)) "in order" [ 0x1010101; 2; 3; 6 ]
+  Alcotest.(check (list int))
+    "in order" [ 0x1010101; 2; 3; 6 ]
     (List.init 4 (fun i -> Int32.to_int (Bigarray.Genarray.get into [| i |])));
-  Alcotest.(check bool) "nothing held" true (contains (sexp (Stream.sexp_of_t s)) "(held 0)");
-  check_invalid "an asynchronous copy outside" [ "Cuda.Stream.memcpy_H_to_D"; "dst"; "16 bytes" ]
-    (fun () -> Stream.memcpy_H_to_D ~dst:p ~src:(ints 8) s);
+  Alcotest.(check bool)
+    "nothing held" true
+    (contains (sexp (Stream.sexp_of_t s)) "(held 0)");
+  check_invalid "an asynchronous copy outside"
+    [ "Cuda.Stream.memcpy_H_to_D"; "dst"; "16 bytes" ] (fun () ->
+      Stream.memcpy_H_to_D ~dst:p ~src:(ints 8) s);
   check_invalid "a priority" [ "Cuda.Stream.create"; "C int" ] (fun () ->
       Stream.create ~lower_priority:max_int ());
   let before = Stream.get_total_live_streams () in
@@ -204,14 +234,17 @@ let pending () =
       Simulator.paused (fun () ->
           incr s p;
           Event.record e s;
-          Alcotest.(check (pair bool bool)) "pending" (false, false) (Stream.is_ready s, Event.query e));
+          Alcotest.(check (pair bool bool))
+            "pending" (false, false)
+            (Stream.is_ready s, Event.query e));
       Event.synchronize e;
       Alcotest.(check bool) "happened" true (Event.query e);
       Stream.synchronize s)
 
 let events () =
   let s = stream () and other = stream () and p = device_ints 1 in
-  let start = Event.create ~enable_timing:true () and end_ = Event.create ~enable_timing:true () in
+  let start = Event.create ~enable_timing:true ()
+  and end_ = Event.create ~enable_timing:true () in
   Event.record start s;
   busy s p;
   Event.record end_ s;
@@ -248,7 +281,11 @@ let () =
       ("deviceptr", [ test "copies and fills" copies; test "bad input" memory_bad_input ]);
       ("module", [ test "kernels, variables, bad PTX" modules ]);
       ( "stream",
-        [ test "parameters and limits" parameters; test "work" streams; test "pending" pending ] );
+        [
+          test "parameters and limits" parameters;
+          test "work" streams;
+          test "pending" pending;
+        ] );
       ("event", [ test "order and time" events ]);
       ("hook", [ test "calls and printer" hook ]);
       ("end", [ no_misuse ]);

@@ -14,7 +14,9 @@ let image_and_label index =
   in
   (Array.init pixels pixel, Char.code Files.digits.[at])
 
-let floats length = Bigarray.Genarray.create Bigarray.float32 Bigarray.c_layout [| length |]
+let floats length =
+  Bigarray.Genarray.create Bigarray.float32 Bigarray.c_layout [| length |]
+
 let ints length = Bigarray.Genarray.create Bigarray.int32 Bigarray.c_layout [| length |]
 
 (* Pixels and digits of [count] images from image [first], one after the other. *)
@@ -45,7 +47,9 @@ let orders ~seed ~epochs ~steps ~batch =
       images.(j) <- kept
     done;
     for i = 0 to (steps * batch) - 1 do
-      Bigarray.Genarray.set order [| (epoch * steps * batch) + i |] (Int32.of_int images.(i))
+      Bigarray.Genarray.set order
+        [| (epoch * steps * batch) + i |]
+        (Int32.of_int images.(i))
     done
   done;
   order

@@ -21,8 +21,8 @@ let train (options : Options.t) network stream ~steps ~way make_step =
         let time = (Unix.gettimeofday () -. start) *. 1e6 /. float_of_int steps in
         let losses = Network.losses network ~steps:((epoch + 1) * steps) in
         if not options.quiet then
-          Printf.printf "%-6s epoch %2d of %d: loss %.4f, %.0f us a step\n%!" way (epoch + 1)
-            options.epochs
+          Printf.printf "%-6s epoch %2d of %d: loss %.4f, %.0f us a step\n%!" way
+            (epoch + 1) options.epochs
             (mean (Array.sub losses (epoch * steps) steps))
             time;
         time)
@@ -32,17 +32,22 @@ let train (options : Options.t) network stream ~steps ~way make_step =
 (* The mean loss of each twentieth of an epoch or so, for the picture. *)
 let smooth ~steps losses =
   let width = max 1 (steps / 20) in
-  Array.init (Array.length losses / width) (fun i -> mean (Array.sub losses (i * width) width))
+  Array.init
+    (Array.length losses / width)
+    (fun i -> mean (Array.sub losses (i * width) width))
 
 let () =
   let options = Options.of_command_line () in
-  let say fmt = Printf.ksprintf (fun text -> if not options.quiet then print_endline text) fmt in
+  let say fmt =
+    Printf.ksprintf (fun text -> if not options.quiet then print_endline text) fmt
+  in
   Cuda.init ();
   Context.set_current (Context.get_primary (Device.get ~ordinal:0));
   say "Driver: %s" (Cuda.driver_description ());
   let steps = Data.trained / options.batch in
   let total_steps = options.epochs * steps in
-  say "%d images of %d pixels, %d hidden units, %d steps of %d images in each of %d epochs"
+  say
+    "%d images of %d pixels, %d hidden units, %d steps of %d images in each of %d epochs"
     Data.trained Data.pixels options.hidden steps options.batch options.epochs;
   let order =
     Data.orders ~seed:options.seed ~epochs:options.epochs ~steps ~batch:options.batch
@@ -66,7 +71,9 @@ let () =
   let identical = Array.for_all2 same stream_losses graph_losses in
   let accuracy = Network.accuracy network stream in
   say "Test accuracy: %.1f %% of %d images" (100.0 *. accuracy) Data.tested;
-  say "Launches saved by the graph: %d of %d" (total_steps * (nodes - 1)) (total_steps * nodes);
+  say "Launches saved by the graph: %d of %d"
+    (total_steps * (nodes - 1))
+    (total_steps * nodes);
   say "Losses of stream and graph are %s" (if identical then "identical" else "DIFFERENT");
   say "A step took %.0f us as a stream of launches, %.0f us as a graph" step_stream_us
     step_graph_us;
@@ -75,16 +82,18 @@ let () =
   in
   let picture =
     Svg.chart ~title:"Handwritten digits: training loss" ~x_label:"epoch"
-      ~y_label:"mean cross-entropy"
-      ~x_max:(float_of_int options.epochs)
+      ~y_label:"mean cross-entropy" ~x_max:(float_of_int options.epochs)
       [
         series "stream of launches" "#d95f02" "" stream_losses;
         series "graph" "#1b6ca8" "5 4" graph_losses;
       ]
   in
-  (match Out_channel.with_open_text options.output (fun file -> output_string file picture) with
+  (match
+     Out_channel.with_open_text options.output (fun file -> output_string file picture)
+   with
   | () -> say "Picture of the loss: %s" options.output
-  | exception Sys_error why -> prerr_endline ("digits: the picture was not written: " ^ why));
+  | exception Sys_error why ->
+      prerr_endline ("digits: the picture was not written: " ^ why));
   Printf.printf
     "digits: accuracy=%.3f identical=%b nodes=%d replays=%d step_stream_us=%.1f \
      step_graph_us=%.1f\n"

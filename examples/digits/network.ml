@@ -6,7 +6,12 @@ let rate = 0.1
 let momentum = 0.9
 
 (* Values with the gradient and the velocity that belong to them. *)
-type weights = { size : int; value : Deviceptr.t; grad : Deviceptr.t; velocity : Deviceptr.t }
+type weights = {
+  size : int;
+  value : Deviceptr.t;
+  grad : Deviceptr.t;
+  velocity : Deviceptr.t;
+}
 
 type t = {
   batch : int;
@@ -79,9 +84,7 @@ let all_weights t = [ t.w1; t.b1; t.w2; t.b2 ]
 (* First weights by a seed, nothing moving, step 0. *)
 let reset t ~seed =
   let state = Random.State.make [| seed; 17 |] in
-  let zero ptr length =
-    Deviceptr.memset_d32 ptr (Unsigned.UInt32.of_int 0) ~length
-  in
+  let zero ptr length = Deviceptr.memset_d32 ptr (Unsigned.UInt32.of_int 0) ~length in
   let spread { value; size; _ } ~inputs =
     let scale = sqrt (6.0 /. float_of_int inputs) in
     let host = Data.floats size in

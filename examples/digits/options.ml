@@ -8,7 +8,14 @@ type t = {
 }
 
 let default =
-  { epochs = 28; batch = 50; seed = 1; hidden = 32; output = "digits-loss.svg"; quiet = false }
+  {
+    epochs = 28;
+    batch = 50;
+    seed = 1;
+    hidden = 32;
+    output = "digits-loss.svg";
+    quiet = false;
+  }
 
 let help =
   Printf.sprintf
@@ -37,7 +44,9 @@ let rec parse options = function
   | "--epochs" :: n :: rest ->
       parse { options with epochs = number ~name:"--epochs" ~least:1 ~most:1000 n } rest
   | "--batch" :: n :: rest ->
-      parse { options with batch = number ~name:"--batch" ~least:1 ~most:Data.trained n } rest
+      parse
+        { options with batch = number ~name:"--batch" ~least:1 ~most:Data.trained n }
+        rest
   | "--seed" :: n :: rest ->
       parse { options with seed = number ~name:"--seed" ~least:0 ~most:max_int n } rest
   | "--hidden" :: n :: rest ->

@@ -17,18 +17,20 @@ let chart ~title ~x_label ~y_label ~x_max all =
   let x fraction = left +. (fraction *. (width -. left -. right)) in
   let y value = height -. bottom -. (value /. y_max *. (height -. top -. bottom)) in
   add
-    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" font-family=\"sans-serif\" \
-     font-size=\"13\">\n"
+    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" \
+     font-family=\"sans-serif\" font-size=\"13\">\n"
     width height;
   add "<rect width=\"%g\" height=\"%g\" fill=\"white\"/>\n" width height;
-  add "<text x=\"%g\" y=\"28\" font-size=\"17\" font-weight=\"bold\">%s</text>\n" left title;
+  add "<text x=\"%g\" y=\"28\" font-size=\"17\" font-weight=\"bold\">%s</text>\n" left
+    title;
   (* horizontal lines with their values *)
   for tick = 0 to 5 do
     let value = y_max *. float_of_int tick /. 5.0 in
     add "<line x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n" left
       (width -. right) (y value) (y value);
     add "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n" (left -. 8.0)
-      (y value +. 4.0) value
+      (y value +. 4.0)
+      value
   done;
   let ticks = max 1 (min 10 (int_of_float x_max)) in
   for tick = 0 to ticks do
@@ -52,10 +54,12 @@ let chart ~title ~x_label ~y_label ~x_max all =
       in
       let points = String.concat " " (Array.to_list (Array.mapi point values)) in
       let dashed = if dashes = "" then "" else " stroke-dasharray=\"" ^ dashes ^ "\"" in
-      add "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"%s\"/>\n" colour
-        dashed points;
+      add "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"%s\"/>\n"
+        colour dashed points;
       let at = top +. 8.0 +. (20.0 *. float_of_int index) in
-      add "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" stroke-width=\"2\"%s/>\n"
+      add
+        "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\" \
+         stroke-width=\"2\"%s/>\n"
         (width -. 230.0) (width -. 200.0) at at colour dashed;
       add "<text x=\"%g\" y=\"%g\">%s</text>\n" (width -. 192.0) (at +. 4.0) label)
     all;

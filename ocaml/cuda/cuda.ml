@@ -1,2 +1,2 @@
-(** The modules of {!Cudagraph} under the name that programs for cudajit use. *)
 include Cudagraph
+(** The modules of {!Cudagraph} under the name that programs for cudajit use. *)

@@ -58,6 +58,7 @@ let get_flags () =
       flags_table
   in
   if mask land bits SCHED_MASK = 0 then SCHED_AUTO :: set else set
+
 let get_primary device =
   Status.get (where "get_primary") "cu_device_primary_ctx_retain" (Raw.ctx_primary device)
 
@@ -114,4 +115,5 @@ let set_limit limit value =
     (Raw.ctx_set_limit (int_of_limit limit) value)
 
 let get_limit limit =
-  Status.get (where "get_limit") "cu_ctx_get_limit" (Raw.ctx_get_limit (int_of_limit limit))
+  Status.get (where "get_limit") "cu_ctx_get_limit"
+    (Raw.ctx_get_limit (int_of_limit limit))

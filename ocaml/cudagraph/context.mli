@@ -1,7 +1,7 @@
 (** Contexts: what allocations, modules and streams belong to.
 
-    Each thread has a stack of contexts; the top one is current. A context that is on a thread's
-    stack is kept, even when its value is not, so
+    Each thread has a stack of contexts; the top one is current. A context that is on a
+    thread's stack is kept, even when its value is not, so
     [Context.set_current (Context.get_primary device)] is safe. *)
 
 (** Options of a context. *)
@@ -29,38 +29,42 @@ type t = Raw.context
 val sexp_of_t : t -> Sexplib0.Sexp.t
 
 val create : flags -> Device.t -> t
-(** [create flags device] is a new context, pushed on the calling thread's stack; most programs want
-    {!get_primary}. It is destroyed when nothing made in it is left. Driver: [cuCtxCreate]. *)
+(** [create flags device] is a new context, pushed on the calling thread's stack; most
+    programs want {!get_primary}. It is destroyed when nothing made in it is left. Driver:
+    [cuCtxCreate]. *)
 
 val get_flags : unit -> flags
 (** [get_flags ()] is the options of the current context. Driver: [cuCtxGetFlags]. *)
 
 val get_primary : Device.t -> t
-(** [get_primary device] is the context that all users of a device share. It does not become current.
-    It is released when nothing made in it is left. Driver: [cuDevicePrimaryCtxRetain],
-    [cuDevicePrimaryCtxRelease]. *)
+(** [get_primary device] is the context that all users of a device share. It does not
+    become current. It is released when nothing made in it is left. Driver:
+    [cuDevicePrimaryCtxRetain], [cuDevicePrimaryCtxRelease]. *)
 
 val get_device : unit -> Device.t
 (** [get_device ()] is the device of the current context. Driver: [cuCtxGetDevice]. *)
 
 val pop_current : unit -> t
-(** [pop_current ()] takes the current context off the thread's stack. Raises [Cuda_error] when there
-    is none. Driver: [cuCtxPopCurrent]. *)
+(** [pop_current ()] takes the current context off the thread's stack. Raises [Cuda_error]
+    when there is none. Driver: [cuCtxPopCurrent]. *)
 
 val get_current : unit -> t
-(** [get_current ()] is the thread's current context. Raises [Cuda_error] when there is none. Driver:
-    [cuCtxGetCurrent]. *)
+(** [get_current ()] is the thread's current context. Raises [Cuda_error] when there is
+    none. Driver: [cuCtxGetCurrent]. *)
 
 val push_current : t -> unit
-(** [push_current context] puts a context on top of the thread's stack. Driver: [cuCtxPushCurrent]. *)
+(** [push_current context] puts a context on top of the thread's stack. Driver:
+    [cuCtxPushCurrent]. *)
 
 val set_current : t -> unit
-(** [set_current context] replaces the top of the thread's stack. Driver: [cuCtxSetCurrent]. *)
+(** [set_current context] replaces the top of the thread's stack. Driver:
+    [cuCtxSetCurrent]. *)
 
 val synchronize : unit -> unit
-(** [synchronize ()] waits for all work in the current context, then lets go of what only that work
-    kept alive. Other domains run meanwhile. Raises [Cuda_error] while a stream of any thread captures:
-    the driver cannot wait for a capture. Driver: [cuCtxSynchronize]. *)
+(** [synchronize ()] waits for all work in the current context, then lets go of what only
+    that work kept alive. Other domains run meanwhile. Raises [Cuda_error] while a stream
+    of any thread captures: the driver cannot wait for a capture. Driver:
+    [cuCtxSynchronize]. *)
 
 (** Resources of a context that can be bounded. *)
 type limit =
@@ -75,7 +79,8 @@ type limit =
 val sexp_of_limit : limit -> Sexplib0.Sexp.t
 
 val set_limit : limit -> int -> unit
-(** [set_limit limit n] bounds a resource of the current context. Driver: [cuCtxSetLimit]. *)
+(** [set_limit limit n] bounds a resource of the current context. Driver: [cuCtxSetLimit].
+*)
 
 val get_limit : limit -> int
 (** [get_limit limit] is the bound in force. Driver: [cuCtxGetLimit]. *)

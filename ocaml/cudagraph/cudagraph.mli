@@ -1,7 +1,7 @@
 (** CUDA graphs and the CUDA driver.
 
-    The library [cudagraph.cuda] has the same modules under the name [Cuda], [cudagraph.nvrtc] has
-    {!module-Nvrtc} at top level. *)
+    The library [cudagraph.cuda] has the same modules under the name [Cuda],
+    [cudagraph.nvrtc] has {!module-Nvrtc} at top level. *)
 
 type result = Status.t
 (** The answer of a driver function: a CUresult. *)
@@ -10,22 +10,23 @@ val sexp_of_result : result -> Sexplib0.Sexp.t
 (** The driver's name for it, as [CUDA_ERROR_INVALID_VALUE]. *)
 
 exception Cuda_error of { status : result; message : string }
-(** A driver function failed. [message] begins with the function's name in snake case, such as
-    [cu_graph_instantiate]; where there is more to say, [": "] and an explanation follow. What this library
-    refuses before it calls the driver raises [Invalid_argument]. *)
+(** A driver function failed. [message] begins with the function's name in snake case,
+    such as [cu_graph_instantiate]; where there is more to say, [": "] and an explanation
+    follow. What this library refuses before it calls the driver raises
+    [Invalid_argument]. *)
 
 val is_success : result -> bool
 (** [is_success status] is whether nothing went wrong. *)
 
 val cuda_call_hook : (message:string -> status:result -> unit) option ref
-(** When set, called after each driver function with its name in snake case and its answer, before an
-    exception is raised. *)
+(** When set, called after each driver function with its name in snake case and its
+    answer, before an exception is raised. *)
 
 val init : ?flags:int -> unit -> unit
-(** [init ()] loads the driver and starts it; to be called first, and harmless when repeated. The
-    environment variable [CUDAGRAPH_DRIVER] says which driver: unset or [system] the installed one,
-    [sim] the simulator, or else a path. Raises [Cuda_error] when there is none, saying what was tried.
-    Driver: [cuInit]. *)
+(** [init ()] loads the driver and starts it; to be called first, and harmless when
+    repeated. The environment variable [CUDAGRAPH_DRIVER] says which driver: unset or
+    [system] the installed one, [sim] the simulator, or else a path. Raises [Cuda_error]
+    when there is none, saying what was tried. Driver: [cuInit]. *)
 
 module Device = Device
 module Context = Context

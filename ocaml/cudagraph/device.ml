@@ -183,133 +183,168 @@ let sexp_of_attributes a =
   let field (name, value) = Sexplib0.Sexp.List [ Atom name; value ] in
   Sexplib0.Sexp.List
     (List.map field
-    [
-      ("name", sexp_of_string a.name);
-      ("max_threads_per_block", sexp_of_int a.max_threads_per_block);
-      ("max_block_dim_x", sexp_of_int a.max_block_dim_x);
-      ("max_block_dim_y", sexp_of_int a.max_block_dim_y);
-      ("max_block_dim_z", sexp_of_int a.max_block_dim_z);
-      ("max_grid_dim_x", sexp_of_int a.max_grid_dim_x);
-      ("max_grid_dim_y", sexp_of_int a.max_grid_dim_y);
-      ("max_grid_dim_z", sexp_of_int a.max_grid_dim_z);
-      ("max_shared_memory_per_block", sexp_of_int a.max_shared_memory_per_block);
-      ("total_constant_memory", sexp_of_int a.total_constant_memory);
-      ("warp_size", sexp_of_int a.warp_size);
-      ("max_pitch", sexp_of_int a.max_pitch);
-      ("max_registers_per_block", sexp_of_int a.max_registers_per_block);
-      ("clock_rate", sexp_of_int a.clock_rate);
-      ("texture_alignment", sexp_of_int a.texture_alignment);
-      ("multiprocessor_count", sexp_of_int a.multiprocessor_count);
-      ("kernel_exec_timeout", sexp_of_bool a.kernel_exec_timeout);
-      ("integrated", sexp_of_bool a.integrated);
-      ("can_map_host_memory", sexp_of_bool a.can_map_host_memory);
-      ("compute_mode", sexp_of_computemode a.compute_mode);
-      ("maximum_texture1d_width", sexp_of_int a.maximum_texture1d_width);
-      ("maximum_texture2d_width", sexp_of_int a.maximum_texture2d_width);
-      ("maximum_texture2d_height", sexp_of_int a.maximum_texture2d_height);
-      ("maximum_texture3d_width", sexp_of_int a.maximum_texture3d_width);
-      ("maximum_texture3d_height", sexp_of_int a.maximum_texture3d_height);
-      ("maximum_texture3d_depth", sexp_of_int a.maximum_texture3d_depth);
-      ("maximum_texture2d_layered_width", sexp_of_int a.maximum_texture2d_layered_width);
-      ("maximum_texture2d_layered_height", sexp_of_int a.maximum_texture2d_layered_height);
-      ("maximum_texture2d_layered_layers", sexp_of_int a.maximum_texture2d_layered_layers);
-      ("surface_alignment", sexp_of_int a.surface_alignment);
-      ("concurrent_kernels", sexp_of_bool a.concurrent_kernels);
-      ("ecc_enabled", sexp_of_bool a.ecc_enabled);
-      ("pci_bus_id", sexp_of_int a.pci_bus_id);
-      ("pci_device_id", sexp_of_int a.pci_device_id);
-      ("tcc_driver", sexp_of_bool a.tcc_driver);
-      ("memory_clock_rate", sexp_of_int a.memory_clock_rate);
-      ("global_memory_bus_width", sexp_of_int a.global_memory_bus_width);
-      ("l2_cache_size", sexp_of_int a.l2_cache_size);
-      ("max_threads_per_multiprocessor", sexp_of_int a.max_threads_per_multiprocessor);
-      ("async_engine_count", sexp_of_int a.async_engine_count);
-      ("unified_addressing", sexp_of_bool a.unified_addressing);
-      ("maximum_texture1d_layered_width", sexp_of_int a.maximum_texture1d_layered_width);
-      ("maximum_texture1d_layered_layers", sexp_of_int a.maximum_texture1d_layered_layers);
-      ("maximum_texture2d_gather_width", sexp_of_int a.maximum_texture2d_gather_width);
-      ("maximum_texture2d_gather_height", sexp_of_int a.maximum_texture2d_gather_height);
-      ("maximum_texture3d_width_alternate", sexp_of_int a.maximum_texture3d_width_alternate);
-      ("maximum_texture3d_height_alternate", sexp_of_int a.maximum_texture3d_height_alternate);
-      ("maximum_texture3d_depth_alternate", sexp_of_int a.maximum_texture3d_depth_alternate);
-      ("pci_domain_id", sexp_of_int a.pci_domain_id);
-      ("texture_pitch_alignment", sexp_of_int a.texture_pitch_alignment);
-      ("maximum_texturecubemap_width", sexp_of_int a.maximum_texturecubemap_width);
-      ("maximum_texturecubemap_layered_width", sexp_of_int a.maximum_texturecubemap_layered_width);
-      ("maximum_texturecubemap_layered_layers", sexp_of_int a.maximum_texturecubemap_layered_layers);
-      ("maximum_surface1d_width", sexp_of_int a.maximum_surface1d_width);
-      ("maximum_surface2d_width", sexp_of_int a.maximum_surface2d_width);
-      ("maximum_surface2d_height", sexp_of_int a.maximum_surface2d_height);
-      ("maximum_surface3d_width", sexp_of_int a.maximum_surface3d_width);
-      ("maximum_surface3d_height", sexp_of_int a.maximum_surface3d_height);
-      ("maximum_surface3d_depth", sexp_of_int a.maximum_surface3d_depth);
-      ("maximum_surface1d_layered_width", sexp_of_int a.maximum_surface1d_layered_width);
-      ("maximum_surface1d_layered_layers", sexp_of_int a.maximum_surface1d_layered_layers);
-      ("maximum_surface2d_layered_width", sexp_of_int a.maximum_surface2d_layered_width);
-      ("maximum_surface2d_layered_height", sexp_of_int a.maximum_surface2d_layered_height);
-      ("maximum_surface2d_layered_layers", sexp_of_int a.maximum_surface2d_layered_layers);
-      ("maximum_surfacecubemap_width", sexp_of_int a.maximum_surfacecubemap_width);
-      ("maximum_surfacecubemap_layered_width", sexp_of_int a.maximum_surfacecubemap_layered_width);
-      ("maximum_surfacecubemap_layered_layers", sexp_of_int a.maximum_surfacecubemap_layered_layers);
-      ("maximum_texture2d_linear_width", sexp_of_int a.maximum_texture2d_linear_width);
-      ("maximum_texture2d_linear_height", sexp_of_int a.maximum_texture2d_linear_height);
-      ("maximum_texture2d_linear_pitch", sexp_of_int a.maximum_texture2d_linear_pitch);
-      ("maximum_texture2d_mipmapped_width", sexp_of_int a.maximum_texture2d_mipmapped_width);
-      ("maximum_texture2d_mipmapped_height", sexp_of_int a.maximum_texture2d_mipmapped_height);
-      ("compute_capability_major", sexp_of_int a.compute_capability_major);
-      ("compute_capability_minor", sexp_of_int a.compute_capability_minor);
-      ("maximum_texture1d_mipmapped_width", sexp_of_int a.maximum_texture1d_mipmapped_width);
-      ("stream_priorities_supported", sexp_of_bool a.stream_priorities_supported);
-      ("global_l1_cache_supported", sexp_of_bool a.global_l1_cache_supported);
-      ("local_l1_cache_supported", sexp_of_bool a.local_l1_cache_supported);
-      ("max_shared_memory_per_multiprocessor", sexp_of_int a.max_shared_memory_per_multiprocessor);
-      ("max_registers_per_multiprocessor", sexp_of_int a.max_registers_per_multiprocessor);
-      ("managed_memory", sexp_of_bool a.managed_memory);
-      ("multi_gpu_board", sexp_of_bool a.multi_gpu_board);
-      ("multi_gpu_board_group_id", sexp_of_int a.multi_gpu_board_group_id);
-      ("host_native_atomic_supported", sexp_of_bool a.host_native_atomic_supported);
-      ("single_to_double_precision_perf_ratio", sexp_of_int a.single_to_double_precision_perf_ratio);
-      ("pageable_memory_access", sexp_of_bool a.pageable_memory_access);
-      ("concurrent_managed_access", sexp_of_bool a.concurrent_managed_access);
-      ("compute_preemption_supported", sexp_of_bool a.compute_preemption_supported);
-      ("can_use_host_pointer_for_registered_mem", sexp_of_bool a.can_use_host_pointer_for_registered_mem);
-      ("cooperative_launch", sexp_of_bool a.cooperative_launch);
-      ("max_shared_memory_per_block_optin", sexp_of_int a.max_shared_memory_per_block_optin);
-      ("can_flush_remote_writes", sexp_of_bool a.can_flush_remote_writes);
-      ("host_register_supported", sexp_of_bool a.host_register_supported);
-      ("pageable_memory_access_uses_host_page_tables", sexp_of_bool a.pageable_memory_access_uses_host_page_tables);
-      ("direct_managed_mem_access_from_host", sexp_of_bool a.direct_managed_mem_access_from_host);
-      ("virtual_memory_management_supported", sexp_of_bool a.virtual_memory_management_supported);
-      ("handle_type_posix_file_descriptor_supported", sexp_of_bool a.handle_type_posix_file_descriptor_supported);
-      ("handle_type_win32_handle_supported", sexp_of_bool a.handle_type_win32_handle_supported);
-      ("handle_type_win32_kmt_handle_supported", sexp_of_bool a.handle_type_win32_kmt_handle_supported);
-      ("max_blocks_per_multiprocessor", sexp_of_int a.max_blocks_per_multiprocessor);
-      ("generic_compression_supported", sexp_of_bool a.generic_compression_supported);
-      ("max_persisting_l2_cache_size", sexp_of_int a.max_persisting_l2_cache_size);
-      ("max_access_policy_window_size", sexp_of_int a.max_access_policy_window_size);
-      ("gpu_direct_rdma_with_cuda_vmm_supported", sexp_of_bool a.gpu_direct_rdma_with_cuda_vmm_supported);
-      ("reserved_shared_memory_per_block", sexp_of_int a.reserved_shared_memory_per_block);
-      ("sparse_cuda_array_supported", sexp_of_bool a.sparse_cuda_array_supported);
-      ("read_only_host_register_supported", sexp_of_bool a.read_only_host_register_supported);
-      ("timeline_semaphore_interop_supported", sexp_of_bool a.timeline_semaphore_interop_supported);
-      ("memory_pools_supported", sexp_of_bool a.memory_pools_supported);
-      ("gpu_direct_rdma_supported", sexp_of_bool a.gpu_direct_rdma_supported);
-      ("gpu_direct_rdma_flush_writes_options",
-        sexp_of_list sexp_of_flush_GPU_direct_RDMA_writes_options a.gpu_direct_rdma_flush_writes_options );
-      ("gpu_direct_rdma_writes_ordering", sexp_of_bool a.gpu_direct_rdma_writes_ordering);
-      ("mempool_supported_handle_types",
-        sexp_of_list sexp_of_mem_allocation_handle_type a.mempool_supported_handle_types );
-      ("cluster_launch", sexp_of_bool a.cluster_launch);
-      ("deferred_mapping_cuda_array_supported", sexp_of_bool a.deferred_mapping_cuda_array_supported);
-      ("can_use_64_bit_stream_mem_ops", sexp_of_bool a.can_use_64_bit_stream_mem_ops);
-      ("can_use_stream_wait_value_nor", sexp_of_bool a.can_use_stream_wait_value_nor);
-      ("dma_buf_supported", sexp_of_bool a.dma_buf_supported);
-      ("ipc_event_supported", sexp_of_bool a.ipc_event_supported);
-      ("mem_sync_domain_count", sexp_of_int a.mem_sync_domain_count);
-      ("tensor_map_access_supported", sexp_of_bool a.tensor_map_access_supported);
-      ("unified_function_pointers", sexp_of_bool a.unified_function_pointers);
-      ("multicast_supported", sexp_of_bool a.multicast_supported);
-    ])
+       [
+         ("name", sexp_of_string a.name);
+         ("max_threads_per_block", sexp_of_int a.max_threads_per_block);
+         ("max_block_dim_x", sexp_of_int a.max_block_dim_x);
+         ("max_block_dim_y", sexp_of_int a.max_block_dim_y);
+         ("max_block_dim_z", sexp_of_int a.max_block_dim_z);
+         ("max_grid_dim_x", sexp_of_int a.max_grid_dim_x);
+         ("max_grid_dim_y", sexp_of_int a.max_grid_dim_y);
+         ("max_grid_dim_z", sexp_of_int a.max_grid_dim_z);
+         ("max_shared_memory_per_block", sexp_of_int a.max_shared_memory_per_block);
+         ("total_constant_memory", sexp_of_int a.total_constant_memory);
+         ("warp_size", sexp_of_int a.warp_size);
+         ("max_pitch", sexp_of_int a.max_pitch);
+         ("max_registers_per_block", sexp_of_int a.max_registers_per_block);
+         ("clock_rate", sexp_of_int a.clock_rate);
+         ("texture_alignment", sexp_of_int a.texture_alignment);
+         ("multiprocessor_count", sexp_of_int a.multiprocessor_count);
+         ("kernel_exec_timeout", sexp_of_bool a.kernel_exec_timeout);
+         ("integrated", sexp_of_bool a.integrated);
+         ("can_map_host_memory", sexp_of_bool a.can_map_host_memory);
+         ("compute_mode", sexp_of_computemode a.compute_mode);
+         ("maximum_texture1d_width", sexp_of_int a.maximum_texture1d_width);
+         ("maximum_texture2d_width", sexp_of_int a.maximum_texture2d_width);
+         ("maximum_texture2d_height", sexp_of_int a.maximum_texture2d_height);
+         ("maximum_texture3d_width", sexp_of_int a.maximum_texture3d_width);
+         ("maximum_texture3d_height", sexp_of_int a.maximum_texture3d_height);
+         ("maximum_texture3d_depth", sexp_of_int a.maximum_texture3d_depth);
+         ("maximum_texture2d_layered_width", sexp_of_int a.maximum_texture2d_layered_width);
+         ( "maximum_texture2d_layered_height",
+           sexp_of_int a.maximum_texture2d_layered_height );
+         ( "maximum_texture2d_layered_layers",
+           sexp_of_int a.maximum_texture2d_layered_layers );
+         ("surface_alignment", sexp_of_int a.surface_alignment);
+         ("concurrent_kernels", sexp_of_bool a.concurrent_kernels);
+         ("ecc_enabled", sexp_of_bool a.ecc_enabled);
+         ("pci_bus_id", sexp_of_int a.pci_bus_id);
+         ("pci_device_id", sexp_of_int a.pci_device_id);
+         ("tcc_driver", sexp_of_bool a.tcc_driver);
+         ("memory_clock_rate", sexp_of_int a.memory_clock_rate);
+         ("global_memory_bus_width", sexp_of_int a.global_memory_bus_width);
+         ("l2_cache_size", sexp_of_int a.l2_cache_size);
+         ("max_threads_per_multiprocessor", sexp_of_int a.max_threads_per_multiprocessor);
+         ("async_engine_count", sexp_of_int a.async_engine_count);
+         ("unified_addressing", sexp_of_bool a.unified_addressing);
+         ("maximum_texture1d_layered_width", sexp_of_int a.maximum_texture1d_layered_width);
+         ( "maximum_texture1d_layered_layers",
+           sexp_of_int a.maximum_texture1d_layered_layers );
+         ("maximum_texture2d_gather_width", sexp_of_int a.maximum_texture2d_gather_width);
+         ("maximum_texture2d_gather_height", sexp_of_int a.maximum_texture2d_gather_height);
+         ( "maximum_texture3d_width_alternate",
+           sexp_of_int a.maximum_texture3d_width_alternate );
+         ( "maximum_texture3d_height_alternate",
+           sexp_of_int a.maximum_texture3d_height_alternate );
+         ( "maximum_texture3d_depth_alternate",
+           sexp_of_int a.maximum_texture3d_depth_alternate );
+         ("pci_domain_id", sexp_of_int a.pci_domain_id);
+         ("texture_pitch_alignment", sexp_of_int a.texture_pitch_alignment);
+         ("maximum_texturecubemap_width", sexp_of_int a.maximum_texturecubemap_width);
+         ( "maximum_texturecubemap_layered_width",
+           sexp_of_int a.maximum_texturecubemap_layered_width );
+         ( "maximum_texturecubemap_layered_layers",
+           sexp_of_int a.maximum_texturecubemap_layered_layers );
+         ("maximum_surface1d_width", sexp_of_int a.maximum_surface1d_width);
+         ("maximum_surface2d_width", sexp_of_int a.maximum_surface2d_width);
+         ("maximum_surface2d_height", sexp_of_int a.maximum_surface2d_height);
+         ("maximum_surface3d_width", sexp_of_int a.maximum_surface3d_width);
+         ("maximum_surface3d_height", sexp_of_int a.maximum_surface3d_height);
+         ("maximum_surface3d_depth", sexp_of_int a.maximum_surface3d_depth);
+         ("maximum_surface1d_layered_width", sexp_of_int a.maximum_surface1d_layered_width);
+         ( "maximum_surface1d_layered_layers",
+           sexp_of_int a.maximum_surface1d_layered_layers );
+         ("maximum_surface2d_layered_width", sexp_of_int a.maximum_surface2d_layered_width);
+         ( "maximum_surface2d_layered_height",
+           sexp_of_int a.maximum_surface2d_layered_height );
+         ( "maximum_surface2d_layered_layers",
+           sexp_of_int a.maximum_surface2d_layered_layers );
+         ("maximum_surfacecubemap_width", sexp_of_int a.maximum_surfacecubemap_width);
+         ( "maximum_surfacecubemap_layered_width",
+           sexp_of_int a.maximum_surfacecubemap_layered_width );
+         ( "maximum_surfacecubemap_layered_layers",
+           sexp_of_int a.maximum_surfacecubemap_layered_layers );
+         ("maximum_texture2d_linear_width", sexp_of_int a.maximum_texture2d_linear_width);
+         ("maximum_texture2d_linear_height", sexp_of_int a.maximum_texture2d_linear_height);
+         ("maximum_texture2d_linear_pitch", sexp_of_int a.maximum_texture2d_linear_pitch);
+         ( "maximum_texture2d_mipmapped_width",
+           sexp_of_int a.maximum_texture2d_mipmapped_width );
+         ( "maximum_texture2d_mipmapped_height",
+           sexp_of_int a.maximum_texture2d_mipmapped_height );
+         ("compute_capability_major", sexp_of_int a.compute_capability_major);
+         ("compute_capability_minor", sexp_of_int a.compute_capability_minor);
+         ( "maximum_texture1d_mipmapped_width",
+           sexp_of_int a.maximum_texture1d_mipmapped_width );
+         ("stream_priorities_supported", sexp_of_bool a.stream_priorities_supported);
+         ("global_l1_cache_supported", sexp_of_bool a.global_l1_cache_supported);
+         ("local_l1_cache_supported", sexp_of_bool a.local_l1_cache_supported);
+         ( "max_shared_memory_per_multiprocessor",
+           sexp_of_int a.max_shared_memory_per_multiprocessor );
+         ( "max_registers_per_multiprocessor",
+           sexp_of_int a.max_registers_per_multiprocessor );
+         ("managed_memory", sexp_of_bool a.managed_memory);
+         ("multi_gpu_board", sexp_of_bool a.multi_gpu_board);
+         ("multi_gpu_board_group_id", sexp_of_int a.multi_gpu_board_group_id);
+         ("host_native_atomic_supported", sexp_of_bool a.host_native_atomic_supported);
+         ( "single_to_double_precision_perf_ratio",
+           sexp_of_int a.single_to_double_precision_perf_ratio );
+         ("pageable_memory_access", sexp_of_bool a.pageable_memory_access);
+         ("concurrent_managed_access", sexp_of_bool a.concurrent_managed_access);
+         ("compute_preemption_supported", sexp_of_bool a.compute_preemption_supported);
+         ( "can_use_host_pointer_for_registered_mem",
+           sexp_of_bool a.can_use_host_pointer_for_registered_mem );
+         ("cooperative_launch", sexp_of_bool a.cooperative_launch);
+         ( "max_shared_memory_per_block_optin",
+           sexp_of_int a.max_shared_memory_per_block_optin );
+         ("can_flush_remote_writes", sexp_of_bool a.can_flush_remote_writes);
+         ("host_register_supported", sexp_of_bool a.host_register_supported);
+         ( "pageable_memory_access_uses_host_page_tables",
+           sexp_of_bool a.pageable_memory_access_uses_host_page_tables );
+         ( "direct_managed_mem_access_from_host",
+           sexp_of_bool a.direct_managed_mem_access_from_host );
+         ( "virtual_memory_management_supported",
+           sexp_of_bool a.virtual_memory_management_supported );
+         ( "handle_type_posix_file_descriptor_supported",
+           sexp_of_bool a.handle_type_posix_file_descriptor_supported );
+         ( "handle_type_win32_handle_supported",
+           sexp_of_bool a.handle_type_win32_handle_supported );
+         ( "handle_type_win32_kmt_handle_supported",
+           sexp_of_bool a.handle_type_win32_kmt_handle_supported );
+         ("max_blocks_per_multiprocessor", sexp_of_int a.max_blocks_per_multiprocessor);
+         ("generic_compression_supported", sexp_of_bool a.generic_compression_supported);
+         ("max_persisting_l2_cache_size", sexp_of_int a.max_persisting_l2_cache_size);
+         ("max_access_policy_window_size", sexp_of_int a.max_access_policy_window_size);
+         ( "gpu_direct_rdma_with_cuda_vmm_supported",
+           sexp_of_bool a.gpu_direct_rdma_with_cuda_vmm_supported );
+         ( "reserved_shared_memory_per_block",
+           sexp_of_int a.reserved_shared_memory_per_block );
+         ("sparse_cuda_array_supported", sexp_of_bool a.sparse_cuda_array_supported);
+         ( "read_only_host_register_supported",
+           sexp_of_bool a.read_only_host_register_supported );
+         ( "timeline_semaphore_interop_supported",
+           sexp_of_bool a.timeline_semaphore_interop_supported );
+         ("memory_pools_supported", sexp_of_bool a.memory_pools_supported);
+         ("gpu_direct_rdma_supported", sexp_of_bool a.gpu_direct_rdma_supported);
+         ( "gpu_direct_rdma_flush_writes_options",
+           sexp_of_list sexp_of_flush_GPU_direct_RDMA_writes_options
+             a.gpu_direct_rdma_flush_writes_options );
+         ( "gpu_direct_rdma_writes_ordering",
+           sexp_of_bool a.gpu_direct_rdma_writes_ordering );
+         ( "mempool_supported_handle_types",
+           sexp_of_list sexp_of_mem_allocation_handle_type
+             a.mempool_supported_handle_types );
+         ("cluster_launch", sexp_of_bool a.cluster_launch);
+         ( "deferred_mapping_cuda_array_supported",
+           sexp_of_bool a.deferred_mapping_cuda_array_supported );
+         ("can_use_64_bit_stream_mem_ops", sexp_of_bool a.can_use_64_bit_stream_mem_ops);
+         ("can_use_stream_wait_value_nor", sexp_of_bool a.can_use_stream_wait_value_nor);
+         ("dma_buf_supported", sexp_of_bool a.dma_buf_supported);
+         ("ipc_event_supported", sexp_of_bool a.ipc_event_supported);
+         ("mem_sync_domain_count", sexp_of_int a.mem_sync_domain_count);
+         ("tensor_map_access_supported", sexp_of_bool a.tensor_map_access_supported);
+         ("unified_function_pointers", sexp_of_bool a.unified_function_pointers);
+         ("multicast_supported", sexp_of_bool a.multicast_supported);
+       ])
 
 (* The driver answers INVALID_VALUE for an attribute that it does not know, being too old or too
    new: that reads as 0, so that the record can always be filled. *)
@@ -333,10 +368,13 @@ let get_attributes device =
   let bool number = int number <> 0 in
   let flags number known =
     let mask = int number in
-    List.filter_map (fun (bit, flag) -> if mask land bit <> 0 then Some flag else None) known
+    List.filter_map
+      (fun (bit, flag) -> if mask land bit <> 0 then Some flag else None)
+      known
   in
   {
-    name = Status.get (where "get_attributes") "cu_device_get_name" (Raw.device_name device);
+    name =
+      Status.get (where "get_attributes") "cu_device_get_name" (Raw.device_name device);
     max_threads_per_block = int 1;
     max_block_dim_x = int 2;
     max_block_dim_y = int 3;

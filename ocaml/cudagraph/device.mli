@@ -9,17 +9,17 @@ val get_count : unit -> int
 (** [get_count ()] is the number of GPUs. Driver: [cuDeviceGetCount]. *)
 
 val get : ordinal:int -> t
-(** [get ~ordinal] is a GPU by its position, from 0. Raises [Cuda_error] when there is no such GPU.
-    Driver: [cuDeviceGet]. *)
+(** [get ~ordinal] is a GPU by its position, from 0. Raises [Cuda_error] when there is no
+    such GPU. Driver: [cuDeviceGet]. *)
 
 val primary_ctx_reset : t -> unit
-(** [primary_ctx_reset device] destroys everything in the device's primary context. Values made in it
-    are dead from then on: using one raises, releasing one does nothing. Driver:
-    [cuDevicePrimaryCtxReset]. *)
+(** [primary_ctx_reset device] destroys everything in the device's primary context. Values
+    made in it are dead from then on: using one raises, releasing one does nothing.
+    Driver: [cuDevicePrimaryCtxReset]. *)
 
 val get_free_and_total_mem : unit -> int * int
-(** [get_free_and_total_mem ()] is the free and the total memory, in bytes, of the current context's
-    device. Driver: [cuMemGetInfo]. *)
+(** [get_free_and_total_mem ()] is the free and the total memory, in bytes, of the current
+    context's device. Driver: [cuMemGetInfo]. *)
 
 (** How many contexts a device admits. *)
 type computemode =
@@ -49,8 +49,6 @@ type mem_allocation_handle_type =
 
 val sexp_of_mem_allocation_handle_type : mem_allocation_handle_type -> Sexplib0.Sexp.t
 
-(** What a device is and can do. An attribute that the driver does not know reads as 0, false or
-    empty. *)
 type attributes = {
   name : string;  (** As the driver gives it, e.g. "NVIDIA H200". *)
   max_threads_per_block : int;  (** Threads in all three directions together. *)
@@ -176,6 +174,8 @@ type attributes = {
   unified_function_pointers : bool;
   multicast_supported : bool;
 }
+(** What a device is and can do. An attribute that the driver does not know reads as 0,
+    false or empty. *)
 
 val sexp_of_attributes : attributes -> Sexplib0.Sexp.t
 

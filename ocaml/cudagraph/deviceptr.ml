@@ -18,14 +18,16 @@ let equal a b = Nativeint.equal (Raw.ptr_address a) (Raw.ptr_address b)
 let hash ptr = Nativeint.to_int (Raw.ptr_address ptr)
 
 let mem_alloc ~size_in_bytes =
-  Status.get_memory (where "mem_alloc") "cu_mem_alloc" (fun () -> Raw.mem_alloc size_in_bytes)
+  Status.get_memory (where "mem_alloc") "cu_mem_alloc" (fun () ->
+      Raw.mem_alloc size_in_bytes)
 
 let mem_free ptr = Status.check (where "mem_free") "cu_mem_free" (Raw.mem_free ptr)
-
 let address_of_ptr ptr = Ctypes.raw_address_of_ptr ptr
 
 let memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes =
-  Status.check (where "memcpy_H_to_D_unsafe") "cu_memcpy_H_to_D"
+  Status.check
+    (where "memcpy_H_to_D_unsafe")
+    "cu_memcpy_H_to_D"
     (Raw.h2d_unsafe dst (address_of_ptr src) size_in_bytes)
 
 let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src () =
@@ -41,7 +43,9 @@ let alloc_and_memcpy src =
   dst
 
 let memcpy_D_to_H_unsafe ~dst ~src ~size_in_bytes =
-  Status.check (where "memcpy_D_to_H_unsafe") "cu_memcpy_D_to_H"
+  Status.check
+    (where "memcpy_D_to_H_unsafe")
+    "cu_memcpy_D_to_H"
     (Raw.d2h_unsafe (address_of_ptr dst) src size_in_bytes)
 
 let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src () =
@@ -51,7 +55,8 @@ let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src () =
   in
   Status.check where "cu_memcpy_D_to_H" (Raw.d2h dst into src src_offset bytes)
 
-let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst ~src () =
+let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
+    ~src () =
   let where = where "memcpy_D_to_D" in
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D" (Raw.d2d dst dst_offset src src_offset bytes)

@@ -25,4 +25,5 @@ let synchronize event =
   Status.check (where "synchronize") "cu_event_synchronize" (Raw.event_synchronize event)
 
 let wait ?(external_ = false) stream event =
-  Status.check (where "wait") "cu_stream_wait_event" (Raw.event_wait stream event external_)
+  Status.check (where "wait") "cu_stream_wait_event"
+    (Raw.event_wait stream event external_)

@@ -49,7 +49,10 @@ let sexp_of_jit_target t = Sexplib0.Sexp.Atom (snd (target t))
 
 type jit_fallback = PREFER_PTX | PREFER_BINARY
 
-let fallback = function PREFER_PTX -> (0, "PREFER_PTX") | PREFER_BINARY -> (1, "PREFER_BINARY")
+let fallback = function
+  | PREFER_PTX -> (0, "PREFER_PTX")
+  | PREFER_BINARY -> (1, "PREFER_BINARY")
+
 let sexp_of_jit_fallback f = Sexplib0.Sexp.Atom (snd (fallback f))
 
 type jit_cache_mode = NONE | CG | CA
@@ -82,7 +85,8 @@ let sexp_of_jit_option option : Sexplib0.Sexp.t =
   | MAX_REGISTERS n -> named "MAX_REGISTERS" (sexp_of_int n)
   | THREADS_PER_BLOCK n -> named "THREADS_PER_BLOCK" (sexp_of_int n)
   | WALL_TIME { milliseconds } ->
-      named "WALL_TIME" (List [ List [ Atom "milliseconds"; sexp_of_float milliseconds ] ])
+      named "WALL_TIME"
+        (List [ List [ Atom "milliseconds"; sexp_of_float milliseconds ] ])
   | INFO_LOG_BUFFER buffer -> named "INFO_LOG_BUFFER" (log buffer)
   | ERROR_LOG_BUFFER buffer -> named "ERROR_LOG_BUFFER" (log buffer)
   | OPTIMIZATION_LEVEL n -> named "OPTIMIZATION_LEVEL" (sexp_of_int n)
@@ -138,5 +142,7 @@ let get_function m ~name =
   Status.get (where "get_function") "cu_module_get_function" (Raw.module_function m name)
 
 let get_global m ~name =
-  let ptr = Status.get (where "get_global") "cu_module_get_global" (Raw.module_global m name) in
+  let ptr =
+    Status.get (where "get_global") "cu_module_get_global" (Raw.module_global m name)
+  in
   (ptr, Unsigned.Size_t.of_int (Raw.ptr_size ptr))

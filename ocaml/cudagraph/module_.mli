@@ -44,8 +44,10 @@ type log = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1
 type jit_option =
   | MAX_REGISTERS of int  (** The most registers of a thread. *)
   | THREADS_PER_BLOCK of int
-      (** The least number of threads of a block to compile for. Not together with [TARGET]. *)
-  | WALL_TIME of { milliseconds : float }  (** The time that compiling took; set by the driver. *)
+      (** The least number of threads of a block to compile for. Not together with
+          [TARGET]. *)
+  | WALL_TIME of { milliseconds : float }
+      (** The time that compiling took; set by the driver. *)
   | INFO_LOG_BUFFER of log  (** Receives what the compiler tells. *)
   | ERROR_LOG_BUFFER of log  (** Receives the compiler's errors. *)
   | OPTIMIZATION_LEVEL of int  (** 0 to 4; 4 if not given. *)
@@ -65,22 +67,23 @@ type func = Raw.func
 (** A kernel. It keeps its module loaded. *)
 
 type t = Raw.modul
-(** A module: kernels and variables. It is unloaded when neither the program, nor a kernel or variable
-    of it, nor pending or captured work uses it. *)
+(** A module: kernels and variables. It is unloaded when neither the program, nor a kernel
+    or variable of it, nor pending or captured work uses it. *)
 
 val load_data_ex : Nvrtc.compile_to_ptx_result -> jit_option list -> t
-(** [load_data_ex ptx options] compiles and loads a PTX text into the current context. Raises
-    [Cuda_error], with the compiler's log in its message, for a text that does not compile. Log
-    buffers are kept during the call. Driver: [cuModuleLoadDataEx], [cuModuleUnload]. *)
+(** [load_data_ex ptx options] compiles and loads a PTX text into the current context.
+    Raises [Cuda_error], with the compiler's log in its message, for a text that does not
+    compile. Log buffers are kept during the call. Driver: [cuModuleLoadDataEx],
+    [cuModuleUnload]. *)
 
 val get_function : t -> name:string -> func
-(** [get_function m ~name] is a kernel of the module. Raises [Cuda_error] when there is none of that
-    name. Driver: [cuModuleGetFunction]. *)
+(** [get_function m ~name] is a kernel of the module. Raises [Cuda_error] when there is
+    none of that name. Driver: [cuModuleGetFunction]. *)
 
 val get_global : t -> name:string -> Deviceptr.t * Unsigned.size_t
-(** [get_global m ~name] is a variable of the module and its size in bytes. Its memory belongs to the
-    module, which it keeps. Raises [Cuda_error] when there is none of that name. Driver:
-    [cuModuleGetGlobal]. *)
+(** [get_global m ~name] is a variable of the module and its size in bytes. Its memory
+    belongs to the module, which it keeps. Raises [Cuda_error] when there is none of that
+    name. Driver: [cuModuleGetGlobal]. *)
 
 (** {1 Beyond cudajit} *)
 

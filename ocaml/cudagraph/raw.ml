@@ -14,11 +14,8 @@ type event
 type graph
 type exec
 type status = int
-
 type ('a, 'b, 'c) host = ('a, 'b, 'c) Bigarray.Genarray.t
-
-type bigstring =
-  (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
+type bigstring = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
 let invalid_argument : status = -1
 
@@ -36,8 +33,12 @@ external device_get : int -> (int, status) result = "cudagraph_device_get"
 external device_name : int -> (string, status) result = "cudagraph_device_name"
 
 (* [device_attribute device attribute] *)
-external device_attribute : int -> int -> (int, status) result = "cudagraph_device_attribute"
-external device_total_memory : int -> (int, status) result = "cudagraph_device_total_memory"
+external device_attribute : int -> int -> (int, status) result
+  = "cudagraph_device_attribute"
+
+external device_total_memory : int -> (int, status) result
+  = "cudagraph_device_total_memory"
+
 external primary_ctx_reset : int -> status = "cudagraph_primary_ctx_reset"
 
 (* free and total bytes *)
@@ -74,10 +75,12 @@ external ptr_size : deviceptr -> int = "cudagraph_ptr_size"
 external ptr_is_freed : deviceptr -> bool = "cudagraph_ptr_is_freed"
 
 (* [h2d dst dst_offset src host_offset size] *)
-external h2d : deviceptr -> int -> ('a, 'b, 'c) host -> int -> int -> status = "cudagraph_h2d"
+external h2d : deviceptr -> int -> ('a, 'b, 'c) host -> int -> int -> status
+  = "cudagraph_h2d"
 
 (* [d2h dst host_offset src src_offset size] *)
-external d2h : ('a, 'b, 'c) host -> int -> deviceptr -> int -> int -> status = "cudagraph_d2h"
+external d2h : ('a, 'b, 'c) host -> int -> deviceptr -> int -> int -> status
+  = "cudagraph_d2h"
 
 (* [d2d dst dst_offset src src_offset size] *)
 external d2d : deviceptr -> int -> deviceptr -> int -> int -> status = "cudagraph_d2d"
@@ -94,7 +97,8 @@ external d2h_unsafe : nativeint -> deviceptr -> int -> status = "cudagraph_d2h_u
 
 (* [module_load image options logs]: an option is the number of its CUjit_option with its value;
    for a log buffer the value is the buffer's index in [logs]. Its size option is added here. *)
-external module_load : string -> (int * int) array -> bigstring array -> (modul, status) result
+external module_load :
+  string -> (int * int) array -> bigstring array -> (modul, status) result
   = "cudagraph_module_load"
 
 external module_function : modul -> string -> (func, status) result
@@ -112,7 +116,8 @@ external func_attribute : func -> int -> (int, status) result = "cudagraph_func_
 (* Streams *)
 
 (* [stream_create non_blocking priority] *)
-external stream_create : bool -> int -> (stream, status) result = "cudagraph_stream_create"
+external stream_create : bool -> int -> (stream, status) result
+  = "cudagraph_stream_create"
 
 (* The NULL stream of whatever context is current when it is used. *)
 external stream_null : unit -> stream = "cudagraph_stream_null"
@@ -123,7 +128,9 @@ external stream_query : stream -> status = "cudagraph_stream_query"
 external stream_context : stream -> (context, status) result = "cudagraph_stream_context"
 external stream_id : stream -> (nativeint, status) result = "cudagraph_stream_id"
 external stream_address : stream -> nativeint = "cudagraph_stream_address"
-external stream_is_capturing : stream -> (bool, status) result = "cudagraph_stream_is_capturing"
+
+external stream_is_capturing : stream -> (bool, status) result
+  = "cudagraph_stream_is_capturing"
 
 (* How many resources the stream holds for work that may be pending. *)
 external stream_held : stream -> int = "cudagraph_stream_held"
@@ -167,7 +174,9 @@ external event_query : event -> status = "cudagraph_event_query"
 external event_synchronize : event -> status = "cudagraph_event_synchronize"
 
 (* milliseconds *)
-external event_elapsed : event -> event -> (float, status) result = "cudagraph_event_elapsed"
+external event_elapsed : event -> event -> (float, status) result
+  = "cudagraph_event_elapsed"
+
 external event_address : event -> nativeint = "cudagraph_event_address"
 
 (* Graphs *)
@@ -186,8 +195,8 @@ external graph_destroy : graph -> status = "cudagraph_graph_destroy"
 external exec_destroy : exec -> status = "cudagraph_exec_destroy"
 
 type graph_info = { address : nativeint; live : bool; nodes : int; held : int }
-(** [nodes] is as counted by the driver when the graph was captured; [held] counts the resources that
-    it keeps alive. *)
+(** [nodes] is as counted by the driver when the graph was captured; [held] counts the
+    resources that it keeps alive. *)
 
 external graph_info : graph -> graph_info = "cudagraph_graph_info"
 external exec_info : exec -> graph_info = "cudagraph_exec_info"

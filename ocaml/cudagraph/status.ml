@@ -65,8 +65,7 @@ let names =
 let sexp_of_t status =
   match List.assoc_opt status names with
   | Some name -> Sexplib0.Sexp.Atom name
-  | None ->
-      List [ Atom "CUDA_ERROR_UNCATEGORIZED"; Atom (string_of_int status) ]
+  | None -> List [ Atom "CUDA_ERROR_UNCATEGORIZED"; Atom (string_of_int status) ]
 
 let is_success status = status = 0
 let not_ready = 600

@@ -11,8 +11,9 @@ val cuda_call_hook : (message:string -> status:t -> unit) option ref
 
 val check : string -> string -> Raw.status -> unit
 (** [check where message status] returns if [status] is success. Otherwise it raises
-    [Invalid_argument], with [where] in front, for what the core refused, and {!Cuda_error}, with
-    the driver function [message] in front, for what the driver refused. *)
+    [Invalid_argument], with [where] in front, for what the core refused, and
+    {!Cuda_error}, with the driver function [message] in front, for what the driver
+    refused. *)
 
 val get : string -> string -> ('a, Raw.status) result -> 'a
 (** {!check} for calls that give a value. *)

@@ -32,11 +32,13 @@ let create ?(non_blocking = false) ?(lower_priority = 0) () =
 let launch_kernel func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_dim_x
     ?(block_dim_y = 1) ?(block_dim_z = 1) ~shared_mem_bytes stream params =
   Status.check "Cuda.Stream.launch_kernel" "cu_launch_kernel"
-    (Raw.launch_kernel func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y block_dim_z
-       shared_mem_bytes stream params)
+    (Raw.launch_kernel func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
+       block_dim_z shared_mem_bytes stream params)
 
 let memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes stream =
-  Status.check (where "memcpy_H_to_D_unsafe") "cu_memcpy_H_to_D_async"
+  Status.check
+    (where "memcpy_H_to_D_unsafe")
+    "cu_memcpy_H_to_D_async"
     (Raw.h2d_async_unsafe dst (Ctypes.raw_address_of_ptr src) size_in_bytes stream)
 
 let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
@@ -48,7 +50,9 @@ let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
     (Raw.h2d_async dst dst_offset src from bytes stream)
 
 let memcpy_D_to_H_unsafe ~dst ~src ~size_in_bytes stream =
-  Status.check (where "memcpy_D_to_H_unsafe") "cu_memcpy_D_to_H_async"
+  Status.check
+    (where "memcpy_D_to_H_unsafe")
+    "cu_memcpy_D_to_H_async"
     (Raw.d2h_async_unsafe (Ctypes.raw_address_of_ptr dst) src size_in_bytes stream)
 
 let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
@@ -59,8 +63,8 @@ let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
   Status.check where "cu_memcpy_D_to_H_async"
     (Raw.d2h_async dst into src src_offset bytes stream)
 
-let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst ~src
-    stream =
+let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
+    ~src stream =
   let where = where "memcpy_D_to_D" in
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D_async"
@@ -89,10 +93,12 @@ let is_ready stream =
   Status.ready (where "is_ready") "cu_stream_query" (Raw.stream_query stream)
 
 let synchronize stream =
-  Status.check (where "synchronize") "cu_stream_synchronize" (Raw.stream_synchronize stream)
+  Status.check (where "synchronize") "cu_stream_synchronize"
+    (Raw.stream_synchronize stream)
 
 let is_capturing stream =
-  Status.get (where "is_capturing") "cu_stream_is_capturing" (Raw.stream_is_capturing stream)
+  Status.get (where "is_capturing") "cu_stream_is_capturing"
+    (Raw.stream_is_capturing stream)
 
 let get_total_live_streams () = Raw.streams_live ()
 

@@ -1,2 +1,2 @@
-(** {!Cudagraph.Nvrtc} under the name that programs for cudajit use. *)
 include Cudagraph.Nvrtc
+(** {!Cudagraph.Nvrtc} under the name that programs for cudajit use. *)

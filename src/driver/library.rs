@@ -270,7 +270,7 @@ fn simulator_candidates() -> Vec<PathBuf> {
     let installed = |root: PathBuf| root.join("cudagraph").join(NAME);
     for variable in ["OCAMLPATH", "CAML_LD_LIBRARY_PATH"] {
         let paths = std::env::var_os(variable).unwrap_or_default();
-        for path in std::env::split_paths(&paths) {
+        for path in std::env::split_paths(&paths).filter(|p| p.is_absolute()) {
             places.push(path.join(NAME));
             places.push(installed(path));
         }

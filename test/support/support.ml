@@ -2,7 +2,6 @@
 
 module Documented = Documented
 module Ptx = Ptx
-
 open Cuda
 
 (* The simulator unless the user says otherwise; a GPU with CUDAGRAPH_DRIVER=system. *)
@@ -15,7 +14,9 @@ let start () =
 
 let contains text part =
   let n = String.length part in
-  let rec at i = i + n <= String.length text && (String.sub text i n = part || at (i + 1)) in
+  let rec at i =
+    i + n <= String.length text && (String.sub text i n = part || at (i + 1))
+  in
   at 0
 
 let sexp = Sexplib0.Sexp.to_string
@@ -40,7 +41,8 @@ end
 
 (* Runs a test that only the simulator can check; says so elsewhere. *)
 let only_on_simulator f =
-  if Simulator.present () then f () else print_endline "skipped: only the simulator can check this"
+  if Simulator.present () then f ()
+  else print_endline "skipped: only the simulator can check this"
 
 let ints ?(value = 0) n =
   let array = Bigarray.(Genarray.create int32 c_layout [| n |]) in
@@ -59,7 +61,8 @@ let kernel ?(from = code ()) name = Module.get_function from ~name
 let stream () = Stream.create ~non_blocking:true ()
 
 let run func ?(threads = 32) stream params =
-  Stream.launch_kernel func ~grid_dim_x:1 ~block_dim_x:threads ~shared_mem_bytes:0 stream params
+  Stream.launch_kernel func ~grid_dim_x:1 ~block_dim_x:threads ~shared_mem_bytes:0 stream
+    params
 
 let incr_kernel = lazy (kernel "incr")
 let incr ?(n = 1) stream ptr = run (Lazy.force incr_kernel) stream [ Tensor ptr; Int n ]
@@ -111,11 +114,13 @@ let check_cuda_error name status parts f =
   match f () with
   | _ -> Alcotest.failf "%s: no error" name
   | exception Cuda_error { status = got; message } ->
-      Alcotest.(check string) (name ^ ": status") ("CUDA_ERROR_" ^ status) (status_name got);
+      Alcotest.(check string)
+        (name ^ ": status") ("CUDA_ERROR_" ^ status) (status_name got);
       List.iter
         (fun part ->
-          Alcotest.(check bool) (Printf.sprintf "%s: %S names %S" name message part) true
-            (contains message part))
+          Alcotest.(check bool)
+            (Printf.sprintf "%s: %S names %S" name message part)
+            true (contains message part))
         parts
 
 (* [f] is refused, with a text that holds [parts]. *)
@@ -125,16 +130,20 @@ let check_invalid name parts f =
   | exception Invalid_argument message ->
       List.iter
         (fun part ->
-          Alcotest.(check bool) (Printf.sprintf "%s: %S names %S" name message part) true
-            (contains message part))
+          Alcotest.(check bool)
+            (Printf.sprintf "%s: %S names %S" name message part)
+            true (contains message part))
         parts
 
 (* At the end of a file: nothing was used that was gone. *)
 let no_misuse =
   Alcotest.test_case "no illegal access, no dead handle" `Quick (fun () ->
       only_on_simulator (fun () ->
-          Alcotest.(check (pair int int)) "faults and dead handles" (0, 0)
+          Alcotest.(check (pair int int))
+            "faults and dead handles" (0, 0)
             (Simulator.faults (), Simulator.bad_handles ())))
 
 let test name f = Alcotest.test_case name `Quick f
-let in_each_mode name f = List.map (fun m -> test (name ^ ", " ^ mode_name m) (fun () -> f m)) modes
+
+let in_each_mode name f =
+  List.map (fun m -> test (name ^ ", " ^ mode_name m) (fun () -> f m)) modes
