@@ -54,6 +54,14 @@ let no_driver () =
     [ missing; "it has no cuInit" ]
     (run ~driver:"libm.so.6" "init")
 
+let old_driver () =
+  let driver = Filename.concat (Filename.dirname Sys.executable_name) "old_driver.so" in
+  if Sys.file_exists driver then
+    check_output "a driver of CUDA 11.4"
+      [ "CUDA_ERROR_NOT_SUPPORTED cu_init: "; "CUDA 11.4"; "too old"; "cuMemAlloc_v2" ]
+      (run ~driver "init")
+  else print_endline "skipped: old_driver.so is not beside this program"
+
 let before_init () =
   check_output "before init"
     [ "CUDA_ERROR_NOT_INITIALIZED cu_device_get_count: Cuda.init was not called";
@@ -97,7 +105,12 @@ let forked () =
 let () =
   Alcotest.run "driver"
     [
-      ("missing", [ test "no driver" no_driver; test "no device" no_device ]);
+      ( "missing",
+        [
+          test "no driver" no_driver;
+          test "an old driver" old_driver;
+          test "no device" no_device;
+        ] );
       ("init", [ test "calls before it" before_init ]);
       ("end", [ test "every way out" leaving; test "fork" forked ]);
     ]

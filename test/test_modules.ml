@@ -153,6 +153,16 @@ let modules () =
          .address_size 64\n\
          .visible .entry k() { frobnicate.u32; }");
   Alcotest.(check bool) "the log was written" true (Bigarray.Array1.get log 0 <> '\000');
+  if Simulator.present () then
+    check_cuda_error "an instruction that the simulator does not know" "INVALID_PTX"
+      [ "line 5"; "frobnicate.u32" ] (fun () ->
+        Module.load_ptx
+          ".version 7.0\n\
+           .target sm_70\n\
+           .address_size 64\n\
+           .visible .entry k() {\n\
+           frobnicate.u32;\n\
+           }");
   let compiled = Nvrtc.of_ptx Ptx.text in
   Alcotest.(check string) "PTX kept" Ptx.text (Nvrtc.string_from_ptx compiled);
   ignore (Module.get_function (Module.load_data_ex compiled []) ~name:"incr")
