@@ -45,7 +45,7 @@ is_debian() { # whether packages of Debian 13 can be installed here
 if [ "$(id -u)" != 0 ] || ! is_debian; then
     echo "These are needed and were not found:" >&2
     missing | sed 's/^/  /' >&2
-    echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest qcheck" >&2
+    echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest" >&2
     echo "On Debian 12 and newer, run this as root and it installs them." >&2
     exit 1
 fi
