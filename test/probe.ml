@@ -13,7 +13,8 @@ let start () =
   Cuda.init ();
   Context.set_current (Context.get_primary (Device.get ~ordinal:0))
 
-let everything_live () =
+(* A launched exec and what belongs to it. *)
+let launched () =
   start ();
   let s = Stream.create ~non_blocking:true () in
   let p = Deviceptr.mem_alloc ~size_in_bytes:64 in
@@ -21,9 +22,13 @@ let everything_live () =
   let graph, () = Graph.with_capture s fill in
   let exec = Graph.instantiate graph in
   Graph.launch exec s;
+  (s, p, graph, exec)
+
+let everything_live () =
+  let work = launched () in
   let open_capture = Stream.create ~non_blocking:true () in
   Graph.begin_capture open_capture;
-  (s, p, graph, exec, open_capture, Event.create ())
+  (work, open_capture, Event.create ())
 
 let () =
   match Sys.argv.(1) with
@@ -41,8 +46,19 @@ let () =
       let live = everything_live () in
       ignore (Sys.opaque_identity live);
       failwith "uncaught"
+  | "wild" ->
+      (* A kernel that writes outside: the context is broken for good, the program is not. *)
+      let s, p, _, exec = launched () in
+      let wild = Module.get_function (Module.load_ptx Support.Ptx.text) ~name:"wild" in
+      Stream.launch_kernel wild ~grid_dim_x:1 ~block_dim_x:1 ~shared_mem_bytes:0 s
+        [ Tensor p ];
+      report (fun () -> Stream.synchronize s);
+      report (fun () -> Graph.launch exec s);
+      report (fun () -> ignore (Deviceptr.mem_alloc ~size_in_bytes:4));
+      report (fun () -> Graph.exec_destroy exec);
+      Gc.full_major ()
   | "fork" -> (
-      let s, p, _, exec, _, _ = everything_live () in
+      let s, p, _, exec = launched () in
       match Unix.fork () with
       | 0 ->
           report (fun () -> Graph.launch exec s);

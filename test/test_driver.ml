@@ -102,6 +102,22 @@ let forked () =
       Alcotest.(check string) "the parent goes on" "ok" parent
   | _ -> Alcotest.failf "unexpected output: %s" output
 
+let wild () =
+  let output, errors, code = run "wild" in
+  Alcotest.(check int) "exit code" 0 code;
+  (match String.split_on_char '\n' (String.trim output) with
+  | [ wait; launch; allocate; destroy ] ->
+      List.iter
+        (fun text ->
+          Alcotest.(check bool) text true (contains text "CUDA_ERROR_ILLEGAL_ADDRESS"))
+        [ wait; launch; allocate ];
+      Alcotest.(check string) "what is left can be destroyed" "ok" destroy
+  | _ -> Alcotest.failf "unexpected output: %s" output);
+  if Option.value ~default:"sim" (Sys.getenv_opt "CUDAGRAPH_DRIVER") = "sim" then
+    List.iter
+      (fun part -> Alcotest.(check bool) errors true (contains errors part))
+      [ "wild"; "illegal address"; "writing 4 bytes"; "nearest live memory" ]
+
 let () =
   Alcotest.run "driver"
     [
@@ -112,5 +128,6 @@ let () =
           test "no device" no_device;
         ] );
       ("init", [ test "calls before it" before_init ]);
+      ("fault", [ test "a kernel writes outside" wild ]);
       ("end", [ test "every way out" leaving; test "fork" forked ]);
     ]
