@@ -32,12 +32,14 @@ let chart ~title ~x_label ~y_label ~x_max all =
       (y value +. 4.0)
       value
   done;
-  let ticks = max 1 (min 10 (int_of_float x_max)) in
-  for tick = 0 to ticks do
-    let fraction = float_of_int tick /. float_of_int ticks in
-    add "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%g</text>\n" (x fraction)
+  (* about ten whole numbers below *)
+  let stride = max 1 (int_of_float (ceil (x_max /. 10.0))) in
+  for tick = 0 to int_of_float x_max / stride do
+    let value = float_of_int (tick * stride) in
+    add "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%g</text>\n"
+      (x (value /. x_max))
       (height -. bottom +. 20.0)
-      (Float.round (x_max *. fraction *. 10.0) /. 10.0)
+      value
   done;
   add "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%s</text>\n"
     ((left +. width -. right) /. 2.0)
