@@ -27,8 +27,6 @@ impl Type {
     pub const B64: Type = Type::new(Kind::Bits, 64);
     pub const U32: Type = Type::new(Kind::Unsigned, 32);
     pub const U64: Type = Type::new(Kind::Unsigned, 64);
-    pub const F32: Type = Type::new(Kind::Float, 32);
-    pub const F64: Type = Type::new(Kind::Float, 64);
 
     pub const fn new(kind: Kind, bits: u32) -> Type {
         Type {

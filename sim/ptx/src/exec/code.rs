@@ -264,7 +264,6 @@ pub struct CallSite {
 /// A function or kernel.
 #[derive(Clone, Debug, Default)]
 pub struct FunctionCode {
-    pub name: String,
     pub entry: Pc,
     pub planes: u32,
     pub preds: u32,

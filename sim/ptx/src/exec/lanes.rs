@@ -172,10 +172,9 @@ pub fn has_wide_vectors() -> bool {
 }
 
 /// Makes one constructor of lane operations: `$name(f)` is the operation that applies `f` to its
-/// sources; `$sparse` the same for an `f` so slow that only active lanes are to be computed.
-/// Both exist twice, the second time compiled for wide vectors and fused multiply-add.
+/// sources. It exists twice, the second time compiled for wide vectors and fused multiply-add.
 macro_rules! lane_constructor {
-    ($name:ident, $sparse:ident, $($source:ident: $field:ident),+) => {
+    ($name:ident, $($source:ident: $field:ident),+) => {
         pub fn $name<$($source: Lane,)+ R: Lane, F: Fn($($source),+) -> R + Copy>(_: F) -> LaneFn {
             #[inline(always)]
             unsafe fn body<$($source: Lane,)+ R: Lane, F: Fn($($source),+) -> R + Copy>(
@@ -218,7 +217,17 @@ macro_rules! lane_constructor {
             }
             run::<$($source,)+ R, F>
         }
+    };
+}
 
+lane_constructor!(lane1, A: a);
+lane_constructor!(lane2, A: a, B: b);
+lane_constructor!(lane3, A: a, B: b, C: c);
+lane_constructor!(lane4, A: a, B: b, C: c, X: x);
+
+/// The same for an `f` so slow that only active lanes are to be computed.
+macro_rules! sparse_constructor {
+    ($sparse:ident, $($source:ident: $field:ident),+) => {
         pub fn $sparse<$($source: Lane,)+ R: Lane, F: Fn($($source),+) -> R + Copy>(
             _: F,
         ) -> LaneFn {
@@ -245,10 +254,8 @@ macro_rules! lane_constructor {
     };
 }
 
-lane_constructor!(lane1, sparse1, A: a);
-lane_constructor!(lane2, sparse2, A: a, B: b);
-lane_constructor!(lane3, sparse3, A: a, B: b, C: c);
-lane_constructor!(lane4, sparse4, A: a, B: b, C: c, X: x);
+sparse_constructor!(sparse1, A: a);
+sparse_constructor!(sparse2, A: a, B: b);
 
 /// `f(a, b, c, imm)`.
 pub fn lane3_imm<A: Lane, R: Lane, F: Fn(A, A, A, u32) -> R + Copy>(_: F) -> LaneFn {

@@ -1,5 +1,8 @@
 //! The interpreter.
 
+// A lane indexes several registers at once.
+#![allow(clippy::needless_range_loop)]
+
 pub mod access;
 mod block;
 mod call;

@@ -38,7 +38,6 @@ macro_rules! by_int {
         }
     };
 }
-pub(super) use by_int;
 
 /// Both halves of packed values.
 fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {

@@ -1,5 +1,8 @@
 //! Comparisons and selection.
 
+// With NaN, `!(a < b)` is not `a >= b`, and `a < b || a > b` is not `a != b`: that is the point.
+#![allow(clippy::double_comparisons, clippy::neg_cmp_op_on_partial_ord)]
+
 use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::Result;

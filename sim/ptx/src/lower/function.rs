@@ -306,15 +306,19 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                     .targets
                     .insert(name, (labels.clone(), *line));
             }
-            Statement::CallTargets(_, names, line) => {
+            Statement::CallTargets(name, names, line) => {
                 self.line = *line;
+                self.names
+                    .scope()
+                    .targets
+                    .insert(name, (names.clone(), *line));
                 for name in names {
                     if self.module.function(name).is_none() {
                         return self.fail(format!("unknown function `{name}`"));
                     }
                 }
             }
-            Statement::Prototype(name, prototype, _) => {
+            Statement::Prototype(name, prototype) => {
                 self.names
                     .scope()
                     .prototypes

@@ -89,11 +89,7 @@ impl<'a> ModuleLowering<'a> {
                     let message = format!("function `{}` is defined twice", function.name);
                     return Err(CompileError::new(function.line, message));
                 }
-                let code = FunctionCode {
-                    name: function.name.to_owned(),
-                    ..Default::default()
-                };
-                self.code.functions.push(code);
+                self.code.functions.push(FunctionCode::default());
             }
             let signature = function.header();
             self.signatures.entry(function.name).or_insert(signature);

@@ -132,7 +132,7 @@ pub enum Statement<'a> {
     Variable(Variable<'a>),
     BranchTargets(&'a str, Vec<&'a str>, u32),
     CallTargets(&'a str, Vec<&'a str>, u32),
-    Prototype(&'a str, Prototype<'a>, u32),
+    Prototype(&'a str, Prototype<'a>),
     Instruction(Instruction<'a>),
 }
 
@@ -141,7 +141,6 @@ pub enum Statement<'a> {
 pub struct Function<'a> {
     pub line: u32,
     pub entry: bool,
-    pub external: bool,
     pub name: &'a str,
     pub returns: Vec<Formal<'a>>,
     pub params: Vec<Formal<'a>>,

@@ -99,7 +99,7 @@ impl<'a> Parser<'a, '_> {
                     }
                 }
                 self.expect(';')?;
-                Statement::Prototype(name, Prototype { returns, params }, line)
+                Statement::Prototype(name, Prototype { returns, params })
             }
             _ => Statement::Label(name, line),
         };

@@ -260,7 +260,7 @@ impl<'a, 't> Parser<'a, 't> {
                 "extern" => external = true,
                 "visible" | "weak" | "common" => {}
                 "entry" | "func" => {
-                    let function = self.function(external)?;
+                    let function = self.function()?;
                     module.functions.push(function);
                     return Ok(());
                 }
@@ -383,7 +383,7 @@ impl<'a, 't> Parser<'a, 't> {
         Ok(count)
     }
 
-    fn function(&mut self, external: bool) -> Result<Function<'a>, CompileError> {
+    fn function(&mut self) -> Result<Function<'a>, CompileError> {
         let entry = self.advance() == Tok::Dot("entry");
         let mut returns = Vec::new();
         if !entry && self.peek() == Tok::Punct('(') {
@@ -399,7 +399,6 @@ impl<'a, 't> Parser<'a, 't> {
         let mut function = Function {
             line,
             entry,
-            external,
             name,
             returns,
             params,

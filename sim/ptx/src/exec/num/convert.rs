@@ -235,7 +235,7 @@ fn finish_float(mut bits: u64, to: Format, plan: Plan) -> u64 {
     if plan.sat_finite && !nan && bits & !to.sign_bit() > to.largest() {
         bits = (bits & to.sign_bit()) | to.largest();
     }
-    if plan.sat_finite && to.finite && nan && !matches!(plan.from.float, None) {
+    if plan.sat_finite && to.finite && nan && plan.from.float.is_some() {
         bits = to.nan() | (bits & to.sign_bit());
     }
     if plan.ftz && to == soft::F32 {

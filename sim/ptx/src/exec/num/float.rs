@@ -91,6 +91,17 @@ pub enum Operation {
     Sqrt,
 }
 
+impl Operation {
+    /// The operands that the operation has; the others become zero.
+    fn own<T: Default>(self, [a, b, c]: [T; 3]) -> [T; 3] {
+        match self {
+            Operation::Sqrt => [a, T::default(), T::default()],
+            Operation::Fma => [a, b, c],
+            _ => [a, b, T::default()],
+        }
+    }
+}
+
 fn exactly(op: Operation, mode: Rounding, a: Exact, b: Exact, c: Exact) -> Option<Exact> {
     Some(match op {
         Operation::Add => soft::add(a, b, mode),
@@ -132,7 +143,7 @@ pub fn with_flags(op: Operation, a: f32, b: f32, c: f32, flags: u32) -> f32 {
     let mut result = if mode == Rounding::Nearest {
         native(op)
     } else {
-        let operands = [a, b, c].map(|x| u64::from(x.to_bits()));
+        let operands = op.own([a, b, c]).map(|x| u64::from(x.to_bits()));
         match rounded(operands, soft::F32, mode, |a, b, c| {
             exactly(op, mode, a, b, c)
         }) {
@@ -154,7 +165,7 @@ pub fn with_flags(op: Operation, a: f32, b: f32, c: f32, flags: u32) -> f32 {
 #[inline]
 pub fn with_flags64(op: Operation, a: f64, b: f64, c: f64, flags: u32) -> f64 {
     let mode = Rounding::from_code(flags);
-    let operands = [a, b, c].map(f64::to_bits);
+    let operands = op.own([a, b, c]).map(f64::to_bits);
     let result = match rounded(operands, soft::F64, mode, |a, b, c| {
         exactly(op, mode, a, b, c)
     }) {
@@ -231,5 +242,190 @@ pub fn extreme64(a: f64, b: f64, flags: u32) -> f64 {
         a
     } else {
         b
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use std::arch::asm;
+
+    /// The processor's own answer under a rounding mode.
+    macro_rules! native {
+        ($name:ident, $ty:ty, $add:literal, $sub:literal, $mul:literal, $div:literal, $sqrt:literal,
+         $fma:literal) => {
+            fn $name(op: Operation, a: $ty, b: $ty, c: $ty, mode: Rounding) -> $ty {
+                let control: u32 = 0x1f80
+                    | match mode {
+                        Rounding::Down => 1 << 13,
+                        Rounding::Up => 2 << 13,
+                        Rounding::Zero => 3 << 13,
+                        _ => 0,
+                    };
+                let usual = 0x1f80u32;
+                let mut result = a;
+                macro_rules! run {
+                                            ($instruction:literal) => {
+                                                // SAFETY: the control register is put back before the block ends.
+                                                unsafe {
+                                                    asm!(
+                                                        "ldmxcsr [{control}]",
+                                                        $instruction,
+                                                        "ldmxcsr [{usual}]",
+                                                        control = in(reg) &raw const control,
+                                                        usual = in(reg) &raw const usual,
+                                                        result = inout(xmm_reg) result,
+                                                        b = in(xmm_reg) b,
+                                                        c = in(xmm_reg) c,
+                                                    )
+                                                }
+                                            };
+                                        }
+                match op {
+                    Operation::Add => run!($add),
+                    Operation::Sub => run!($sub),
+                    Operation::Mul => run!($mul),
+                    Operation::Div => run!($div),
+                    Operation::Sqrt => run!($sqrt),
+                    Operation::Fma => run!($fma),
+                }
+                result
+            }
+        };
+    }
+
+    native!(
+        native32,
+        f32,
+        "addss {result}, {b} // {c}",
+        "subss {result}, {b} // {c}",
+        "mulss {result}, {b} // {c}",
+        "divss {result}, {b} // {c}",
+        "sqrtss {result}, {result} // {b} {c}",
+        "vfmadd213ss {result}, {b}, {c}"
+    );
+    native!(
+        native64,
+        f64,
+        "addsd {result}, {b} // {c}",
+        "subsd {result}, {b} // {c}",
+        "mulsd {result}, {b} // {c}",
+        "divsd {result}, {b} // {c}",
+        "sqrtsd {result}, {result} // {b} {c}",
+        "vfmadd213sd {result}, {b}, {c}"
+    );
+
+    const OPERATIONS: [Operation; 6] = [
+        Operation::Add,
+        Operation::Sub,
+        Operation::Mul,
+        Operation::Fma,
+        Operation::Div,
+        Operation::Sqrt,
+    ];
+    const MODES: [Rounding; 4] = [
+        Rounding::Nearest,
+        Rounding::Zero,
+        Rounding::Down,
+        Rounding::Up,
+    ];
+
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// Bit patterns: anything, near one, near the lowest exponents, or special.
+    fn bits(state: &mut u64, mantissa: u32, width: u32) -> u64 {
+        let any = next(state);
+        let low = (1u64 << mantissa) - 1;
+        let bias = ((1u64 << (width - mantissa - 2)) - 1) << mantissa;
+        let sign = any & 1 << (width - 1);
+        let full = u64::MAX >> (64 - width);
+        match next(state) % 8 {
+            0..=2 => any & full,
+            3 | 4 => sign | (bias + (any >> 5 & (low << 3 | 7))) & (full >> 1),
+            5 => sign | any & low,
+            6 => sign | any & (low << 2 | 3),
+            _ => {
+                sign | [0, 1, low, low + 1, bias, bias + low, (bias << 1 | low) - 1]
+                    [any as usize % 7]
+            }
+        }
+    }
+
+    #[test]
+    fn f32_operations_match_the_processor_in_every_mode() {
+        if !is_x86_feature_detected!("fma") {
+            return;
+        }
+        let mut state = 1;
+        for _ in 0..200_000 {
+            let [a, b, c] = [(); 3].map(|()| f32::from_bits(bits(&mut state, 23, 32) as u32));
+            for op in OPERATIONS {
+                for mode in MODES {
+                    let got = with_flags(op, a, b, c, mode.code());
+                    let want = canonical(native32(op, a, b, c, mode));
+                    assert_eq!(
+                        got.to_bits(),
+                        want.to_bits(),
+                        "{op:?} {mode:?} {a:e} {b:e} {c:e}: {got:e}, not {want:e}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn f64_operations_match_the_processor_in_every_mode() {
+        if !is_x86_feature_detected!("fma") {
+            return;
+        }
+        let mut state = 2;
+        for _ in 0..200_000 {
+            let [a, b, c] = [(); 3].map(|()| f64::from_bits(bits(&mut state, 52, 64)));
+            for op in OPERATIONS {
+                for mode in MODES {
+                    let got = with_flags64(op, a, b, c, mode.code());
+                    let want = native64(op, a, b, c, mode);
+                    let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                    assert!(
+                        same,
+                        "{op:?} {mode:?} {a:e} {b:e} {c:e}: {got:e}, not {want:e}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn saturation_and_flushing() {
+        let tiny = f32::from_bits(1);
+        assert_eq!(
+            with_flags(Operation::Add, tiny, -0.0, 0.0, FTZ).to_bits(),
+            0
+        );
+        assert_eq!(
+            with_flags(Operation::Mul, -tiny, 1.0, 0.0, FTZ).to_bits(),
+            0x8000_0000
+        );
+        assert_eq!(with_flags(Operation::Add, 2.0, 1.0, 0.0, SAT), 1.0);
+        assert_eq!(with_flags(Operation::Sub, 1.0, 2.0, 0.0, SAT).to_bits(), 0);
+        assert_eq!(
+            with_flags(Operation::Mul, f32::NAN, 2.0, 0.0, SAT).to_bits(),
+            0
+        );
+    }
+
+    #[test]
+    fn extremes_order_zeros_and_skip_nan() {
+        assert_eq!(extreme(0.0, -0.0, 0).to_bits(), 0x8000_0000);
+        assert_eq!(extreme(-0.0, 0.0, MAX).to_bits(), 0);
+        assert_eq!(extreme(f32::NAN, 3.0, 0), 3.0);
+        assert_eq!(extreme(f32::NAN, 3.0, NAN).to_bits(), 0x7fff_ffff);
+        assert_eq!(extreme(-3.0, 2.0, XOR_SIGN), -2.0);
     }
 }

@@ -226,3 +226,103 @@ pub fn function(a: u32, flags: u32, f: impl Fn(f32) -> f32) -> u32 {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::num::soft::Exact;
+
+    /// The operation by exact integer arithmetic.
+    fn exactly(op: Operation, operands: [u16; 3], flags: u32) -> Option<u16> {
+        let format = format(flags);
+        let mut exact = [Exact {
+            negative: false,
+            sig: 0,
+            exp: 0,
+            sticky: false,
+        }; 3];
+        for (exact, bits) in exact.iter_mut().zip(operands) {
+            match soft::unpack(u64::from(bits), format) {
+                Value::Finite(value) => *exact = value,
+                _ => return None,
+            }
+        }
+        let [a, b, c] = exact;
+        let mode = Rounding::Nearest;
+        let result = match op {
+            Operation::Add => soft::add(a, b, mode),
+            Operation::Sub => soft::add(
+                a,
+                Exact {
+                    negative: !b.negative,
+                    ..b
+                },
+                mode,
+            ),
+            Operation::Mul => soft::mul(a, b),
+            _ => soft::add(soft::mul(a, b), c, mode),
+        };
+        Some(soft::round(result, format, mode) as u16)
+    }
+
+    #[test]
+    fn arithmetic_is_correctly_rounded() {
+        let mut state = 3u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u16
+        };
+        let operations = [
+            Operation::Add,
+            Operation::Sub,
+            Operation::Mul,
+            Operation::Fma,
+        ];
+        for round in 0..300_000 {
+            let mut operands = [next(), next(), next()];
+            if round % 2 == 0 {
+                // Exponents near each other.
+                operands = operands.map(|x| x & 0x8fff | 0x3000);
+            }
+            for flags in [0, BRAIN] {
+                for op in operations {
+                    let Some(want) = exactly(op, operands, flags) else {
+                        continue;
+                    };
+                    let got = one(op, operands, flags);
+                    assert_eq!(got, want, "{op:?} {operands:x?} {flags:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_half_survives_the_way_through_single_precision() {
+        for bits in 0..=u16::MAX {
+            for (flags, format) in [(0, F16), (BRAIN, BF16)] {
+                let wide = to_f32(bits, flags);
+                if wide.is_nan() {
+                    assert_eq!(from_f64(f64::from(wide), format), 0x7fff);
+                } else {
+                    assert_eq!(from_f64(f64::from(wide), format), bits);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn narrowing_agrees_with_exact_rounding() {
+        for step in 0..400_000u32 {
+            let x = f32::from_bits(step.wrapping_mul(10_739));
+            for format in [F16, BF16] {
+                let Value::Finite(exact) = soft::unpack(u64::from(x.to_bits()), soft::F32) else {
+                    continue;
+                };
+                let want = soft::round(exact, format, Rounding::Nearest) as u16;
+                assert_eq!(from_f64(f64::from(x), format), want, "{x:e}");
+            }
+        }
+    }
+}
