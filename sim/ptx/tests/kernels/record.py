@@ -54,6 +54,8 @@ class Cuda:
 
     def load(self, ptx):
         module = ctypes.c_void_p()
+        # The debug sections were left out of the files, and ptxas insists on them for this target.
+        ptx = ptx.replace(b", debug", b"")
         self.call("cuModuleLoadData", ctypes.byref(module), ptx + b"\0")
         return module
 
