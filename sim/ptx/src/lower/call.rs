@@ -3,6 +3,7 @@
 use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::names::{Entry, Fix};
+use super::registers::Role;
 use super::Result;
 use crate::exec::code::{CallSite, Callee, Op, Place};
 use crate::parse::ast::{Formal, Operand};
@@ -96,6 +97,7 @@ impl<'a> FunctionLowering<'_, 'a> {
                     .mods
                     .fail("a call through a register needs a 64-bit address");
             }
+            self.note(register, Role::Read);
             return self.call_pointer(s, register.slot, results, args, prototype);
         }
         let Some(signature) = self.module.signatures.get(callee).cloned() else {
@@ -231,6 +233,8 @@ impl<'a> FunctionLowering<'_, 'a> {
                         _ => u64::from(register.ty.bytes()) == formal.size,
                     };
                     if same {
+                        // A result is written later than the instruction; being read is safe.
+                        self.note(register, Role::Read);
                         return Ok(self.register_place(register));
                     }
                     return s

@@ -2,11 +2,12 @@
 
 use super::module::ModuleLowering;
 use super::names::{Entry, Fix, Names, Pending, Register, Scope};
+use super::registers::{assign, Occurrence, Role};
 use super::Result;
 use crate::exec::code::{Inst, Op, Origin, Place};
 use crate::exec::lanes::{pred_logic, Operands};
 use crate::parse::ast::{Function, Instruction, Operand, Statement, Storage, Variable};
-use crate::types::Type;
+use crate::types::{Kind, Type};
 use crate::CompileError;
 use std::collections::{BTreeSet, HashSet};
 
@@ -33,6 +34,9 @@ pub struct FunctionLowering<'m, 'a> {
     frame_max: u64,
     frame_marks: Vec<u64>,
     targeted: HashSet<&'a str>,
+    /// Where registers occur, and the instruction at which the statement at hand begins.
+    occurrences: Vec<Occurrence>,
+    at: u32,
 }
 
 /// What lowering learned about a function besides its code.
@@ -74,7 +78,38 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         function: &Function<'a>,
         body: &[Statement<'a>],
     ) -> Result<Summary> {
-        let mut this = FunctionLowering {
+        let targeted = branch_targets(body);
+        let mark = module.mark();
+        let mut first = FunctionLowering::new(module, index, function.entry, &targeted);
+        let entry = first.run(function, body)?;
+        let end = first.here();
+        let widths: Vec<u32> = first
+            .names
+            .registers
+            .iter()
+            .map(|&(_, bits)| bits)
+            .collect();
+        let occurrences = std::mem::take(&mut first.occurrences);
+        let assignment = assign(&first.module.code, (entry, end), &widths, &occurrences);
+        let mut last = first;
+        if let Some(assignment) = assignment {
+            let module = last.module;
+            module.rewind(&mark);
+            last = FunctionLowering::new(module, index, function.entry, &targeted);
+            last.names.planes = assignment.planes;
+            last.names.assigned = Some(assignment);
+            last.run(function, body)?;
+        }
+        Ok(last.finish(entry))
+    }
+
+    fn new(
+        module: &'m mut ModuleLowering<'a>,
+        index: u32,
+        is_kernel: bool,
+        targeted: &HashSet<&'a str>,
+    ) -> Self {
+        FunctionLowering {
             module,
             // Predicate 0 is the carry, predicate 1 is false.
             names: Names {
@@ -82,9 +117,9 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                 preds: 2,
                 ..Names::default()
             },
-            is_kernel: function.entry,
+            is_kernel,
             index,
-            line: function.line,
+            line: 0,
             guard: 0,
             span: (0, 0),
             used_symbols: BTreeSet::new(),
@@ -94,31 +129,75 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
             frame: 0,
             frame_max: 0,
             frame_marks: Vec::new(),
-            targeted: branch_targets(body),
-        };
-        this.formals(function)?;
-        let entry = this.here();
-        this.open();
+            targeted: targeted.clone(),
+            occurrences: Vec::new(),
+            at: 0,
+        }
+    }
+
+    /// Lowers everything; the index of the first instruction.
+    fn run(&mut self, function: &Function<'a>, body: &[Statement<'a>]) -> Result<u32> {
+        self.line = function.line;
+        let entry = self.here();
+        self.at = entry;
+        self.formals(function)?;
+        self.open();
         for statement in body {
-            this.statement(statement)?;
+            self.statement(statement)?;
         }
         // A function that ends without `ret` returns.
-        this.guard = 0;
-        this.emit(Op::Return);
-        this.close()?;
-        this.close_scope()?;
-        let code = &mut this.module.code.functions[index as usize];
+        self.guard = 0;
+        self.emit(Op::Return);
+        self.close()?;
+        self.close_scope()?;
+        Ok(entry)
+    }
+
+    fn finish(self, entry: u32) -> Summary {
+        let mut registers = self.names.registers;
+        registers.sort_unstable();
+        registers.dedup();
+        let code = &mut self.module.code.functions[self.index as usize];
         code.entry = entry;
-        code.planes = this.names.planes;
-        code.preds = this.names.preds;
-        code.registers = std::mem::take(&mut this.names.registers);
-        code.frame = this.frame_max.next_multiple_of(16) as u32;
-        Ok(Summary {
-            symbols: this.used_symbols,
-            callees: this.callees,
-            calls_pointers: this.calls_pointers,
-            uses_alloca: this.uses_alloca,
-        })
+        code.planes = self.names.planes;
+        code.preds = self.names.preds;
+        code.registers = registers
+            .into_iter()
+            .map(|(slot, bits)| (slot, bits / 8))
+            .collect();
+        code.frame = self.frame_max.next_multiple_of(16) as u32;
+        Summary {
+            symbols: self.used_symbols,
+            callees: self.callees,
+            calls_pointers: self.calls_pointers,
+            uses_alloca: self.uses_alloca,
+        }
+    }
+
+    /// Notes that the statement at hand touches a register. What it writes under a guard keeps its
+    /// old value in some lanes, so that counts as read too.
+    pub fn note(&mut self, register: Register, role: Role) {
+        if register.ty.kind == Kind::Pred || self.names.assigned.is_some() {
+            return;
+        }
+        // The first time, slots rise with the order of allocation.
+        let found = self
+            .names
+            .registers
+            .binary_search_by_key(&register.slot, |r| r.0);
+        let Ok(index) = found else { return };
+        let occurrence = Occurrence {
+            at: self.at,
+            register: index as u32,
+            role,
+        };
+        self.occurrences.push(occurrence);
+        if role == Role::Written && self.guard != 0 {
+            self.occurrences.push(Occurrence {
+                role: Role::Read,
+                ..occurrence
+            });
+        }
     }
 
     /// Index of the next instruction.
@@ -368,6 +447,7 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
         let start = instruction.text.as_ptr() as usize - base;
         self.span = (start as u32, (start + instruction.text.len()) as u32);
         self.guard = 0;
+        self.at = self.here();
         if let Some(guard) = instruction.guard {
             let operand = match guard.negated {
                 true => Operand::Not(guard.name),

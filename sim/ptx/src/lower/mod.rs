@@ -17,6 +17,7 @@ mod modifiers;
 mod module;
 mod names;
 mod operand;
+mod registers;
 mod warp;
 
 pub use module::{lower, Lowered};

@@ -80,7 +80,46 @@ pub fn lower<'a>(module: &Module<'a>, source: &'a str) -> Result<Lowered> {
     lowering.finish(module, &summaries)
 }
 
+/// How much there is of everything, to go back to.
+pub struct Mark {
+    lengths: [usize; 8],
+    globals: usize,
+}
+
 impl<'a> ModuleLowering<'a> {
+    pub fn mark(&self) -> Mark {
+        let code = &self.code;
+        let lengths = [
+            code.insts.len(),
+            code.origins.len(),
+            code.tables.len(),
+            code.calls.len(),
+            code.mem.len(),
+            code.barriers.len(),
+            code.syncs.len(),
+            code.symbols.len(),
+        ];
+        Mark {
+            lengths,
+            globals: self.globals.len(),
+        }
+    }
+
+    /// Drops what was lowered since.
+    pub fn rewind(&mut self, mark: &Mark) {
+        let code = &mut self.code;
+        let [insts, origins, tables, calls, mem, barriers, syncs, symbols] = mark.lengths;
+        code.insts.truncate(insts);
+        code.origins.truncate(origins);
+        code.tables.truncate(tables);
+        code.calls.truncate(calls);
+        code.mem.truncate(mem);
+        code.barriers.truncate(barriers);
+        code.syncs.truncate(syncs);
+        code.symbols.truncate(symbols);
+        self.globals.truncate(mark.globals);
+    }
+
     fn declare_functions(&mut self, module: &Module<'a>) -> Result<()> {
         for function in &module.functions {
             if function.body.is_some() {

@@ -1,5 +1,6 @@
 //! Names inside a function: registers, variables, labels, in nested scopes.
 
+use super::registers::Assignment;
 use super::Result;
 use crate::exec::lanes::Slot;
 use crate::parse::ast::{Prototype, RegDecl};
@@ -69,12 +70,15 @@ pub struct Names<'a> {
     pub scopes: Vec<Scope<'a>>,
     pub planes: u32,
     pub preds: u32,
-    /// First plane and bytes of each register.
+    /// First plane and bits of each register, in the order of their allocation.
     pub registers: Vec<(Slot, u32)>,
+    /// Where the registers are to lie, if that is known already.
+    pub assigned: Option<Assignment>,
 }
 
 /// More registers than this are an error, not a reason to run out of memory.
 const MAX_PLANES: u32 = 1 << 20;
+const MAX_PREDS: u32 = 1 << 16;
 
 impl<'a> Names<'a> {
     pub fn scope(&mut self) -> &mut Scope<'a> {
@@ -112,21 +116,35 @@ impl<'a> Names<'a> {
 
     /// Room for a register of this type.
     pub fn allocate(&mut self, ty: Type, line: u32) -> Result<Slot> {
-        let (counter, size) = match ty.bits {
-            1 => (&mut self.preds, 1),
-            bits => (&mut self.planes, bits.div_ceil(32)),
+        if ty.bits == 1 {
+            self.preds += 1;
+            if self.preds > MAX_PREDS {
+                return Err(CompileError::new(
+                    line,
+                    "the function uses too many predicates",
+                ));
+            }
+            return Ok(self.preds - 1);
+        }
+        let bits = ty.bits.max(16);
+        let slot = match &self.assigned {
+            Some(assignment) => assignment
+                .slots
+                .get(self.registers.len())
+                .copied()
+                .unwrap_or(0),
+            None => {
+                self.planes += bits.div_ceil(32);
+                self.planes - bits.div_ceil(32)
+            }
         };
-        let slot = *counter;
-        *counter += size;
-        if *counter > MAX_PLANES {
+        if self.planes > MAX_PLANES {
             return Err(CompileError::new(
                 line,
                 "the function uses too many registers",
             ));
         }
-        if ty.bits > 1 {
-            self.registers.push((slot, ty.bytes().max(2)));
-        }
+        self.registers.push((slot, bits));
         Ok(slot)
     }
 

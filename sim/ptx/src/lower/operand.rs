@@ -2,6 +2,7 @@
 
 use super::function::FunctionLowering;
 use super::names::{Entry, Register};
+use super::registers::Role;
 use super::Result;
 use crate::exec::code::{Base, Op, Space, Special};
 use crate::exec::lanes::Slot;
@@ -122,6 +123,7 @@ impl<'a> FunctionLowering<'_, 'a> {
                 Some((which, width)) => self.special_source(which, width, ty),
                 None => {
                     let register = self.register(name, ty, wider)?;
+                    self.note(register, Role::Read);
                     Ok((register.slot, register.ty.bits))
                 }
             },
@@ -148,14 +150,20 @@ impl<'a> FunctionLowering<'_, 'a> {
     /// A register that nobody else uses.
     pub fn scratch(&mut self, ty: Type) -> Result<Slot> {
         let line = self.line;
-        self.names.allocate(ty, line)
+        let slot = self.names.allocate(ty, line)?;
+        self.note(Register { ty, slot }, Role::Written);
+        Ok(slot)
     }
 
     /// A destination of exactly this type.
     pub fn target(&mut self, operand: &Operand<'a>, ty: Type) -> Result<Slot> {
         match operand {
             Operand::Sink => self.scratch(ty),
-            Operand::Name(name) => Ok(self.register(name, ty, false)?.slot),
+            Operand::Name(name) => {
+                let register = self.register(name, ty, false)?;
+                self.note(register, Role::Written);
+                Ok(register.slot)
+            }
             _ => self.fail("expected a register as the destination"),
         }
     }
@@ -169,6 +177,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             }
             Operand::Name(name) => {
                 let register = self.register(name, ty, true)?;
+                self.note(register, Role::Written);
                 Ok((register.slot, register.ty.bits))
             }
             _ => self.fail("expected a register as the destination"),
@@ -217,6 +226,7 @@ impl<'a> FunctionLowering<'_, 'a> {
         let line = self.line;
         match self.names.find(name, line)? {
             Some(Entry::Register(register)) => {
+                self.note(register, Role::Read);
                 let base = match (register.ty.bits, register.ty.is_float()) {
                     (64, false) => Base::Wide(register.slot),
                     (32, false) => Base::Narrow(register.slot),
