@@ -87,6 +87,9 @@ pub struct Global {
 }
 
 /// A live allocation.
+///
+/// `start` and `host` must agree in their alignment up to 32 bytes, so that what is aligned on the
+/// device is aligned on the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
     /// First device address.

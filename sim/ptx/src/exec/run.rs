@@ -73,9 +73,17 @@ pub fn run(code: &Code, kernels: &[Kernel], launch: &Launch) -> (Result<(), Faul
     let block_bytes = u64::from(ctx.shared)
         + u64::from(ctx.threads.next_multiple_of(32))
             * (u64::from(ctx.layout.planes) * 4 + u64::from(ctx.local) + 64);
+    if block_bytes > RESIDENT_BYTES {
+        let message = String::from("a block needs too much memory");
+        let fault = Fault {
+            instruction: message,
+            ..ctx.fault(FaultKind::InvalidLaunch, [0; 3])
+        };
+        return (Err(fault), 0);
+    }
     let capacity = (RESIDENT_THREADS / u64::from(ctx.threads).max(64))
         .min(RESIDENT_BYTES / block_bytes.max(1))
-        .max(8);
+        .max(2);
     let job = Arc::new(Job {
         ctx,
         blocks,

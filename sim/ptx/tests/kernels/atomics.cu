@@ -114,3 +114,24 @@ extern "C" __global__ void atomics_last_block(const unsigned *in, unsigned *out,
     arrived = 0;
   }
 }
+
+// Subnormal numbers: each thread has cells of its own.
+extern "C" __global__ void atomics_subnormal(const unsigned *in, unsigned *out, int n) {
+  __shared__ float cells[128];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  const unsigned *a = in + 16 * i;
+  float *o = (float *)(out + 16 * i);
+  float tiny = __uint_as_float(a[0] & 0x807fffff), other = __uint_as_float(a[1] & 0x80ffffff);
+  cells[t] = tiny;
+  o[0] = tiny;
+  o[1] = atomicAdd(&o[0], other);
+  o[2] = atomicAdd(&cells[t], other);
+  o[3] = cells[t];
+  o[4] = __uint_as_float(a[2]);
+  atomicAdd(&o[4], __uint_as_float(a[3]));
+  double *d = (double *)(o + 6);
+  *d = __longlong_as_double(((const long long *)a)[2]);
+  atomicAdd(d, __longlong_as_double(((const long long *)a)[3]));
+  for (int k = 8; k < 16; k++) o[k] = 0;
+  o[5] = 0;
+}

@@ -21,6 +21,9 @@ SPECIAL = [
     0x3FF00000, 0x7C007C00, 0x7E01FC00, 0x00010001, 0x03FF8400, 0x7BFF3C00,
 ]
 
+# On a GPU, threads of a warp that wait for each other outside of the loop may hang.
+SKIPPED = {"warp_relay"}
+
 
 def splitmix(index):
     mask = (1 << 64) - 1
@@ -93,6 +96,9 @@ def main():
         ptx = path.read_bytes()
         module = cuda.load(ptx)
         for name in re.findall(r"\.entry (\w+)\(", ptx.decode()):
+            if name in SKIPPED:
+                continue
+            print(name, mode, flush=True)
             answer = cuda.run(module, name, data)
             file = f"{name}.{hashlib.sha256(answer).hexdigest()[:8]}.bin"
             (output / file).write_bytes(answer)

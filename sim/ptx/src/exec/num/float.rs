@@ -7,14 +7,15 @@ use super::soft::{self, Exact, Format, Rounding, Value};
 pub const FTZ: u32 = 1 << 3;
 pub const SAT: u32 = 1 << 4;
 
-/// Single precision operations have one NaN.
+/// Single precision operations have one NaN. To the compiler all are equal, hence the integers.
 #[inline(always)]
 pub fn canonical(x: f32) -> f32 {
-    if x.is_nan() {
-        f32::from_bits(0x7fff_ffff)
+    let bits = x.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff_ffff
     } else {
-        x
-    }
+        bits
+    })
 }
 
 /// Subnormal numbers become zero.
@@ -223,7 +224,7 @@ pub fn extreme(a: f32, b: f32, flags: u32) -> f32 {
         }
     };
     if result.is_nan() {
-        return result;
+        return canonical(result);
     }
     f32::from_bits(result.to_bits() | sign)
 }
