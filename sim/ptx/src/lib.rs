@@ -31,6 +31,29 @@
 //! shared, local and parameter memory and the addresses of functions lie in windows above that
 //! ([`SHARED_WINDOW`] and the like), so that they never meet an allocation.
 
+//!
+//! # How a launch runs
+//!
+//! A warp's 32 threads run in lockstep as long as they go the same way, on registers that hold
+//! their 32 values side by side. Each thread has a program counter of its own; threads that are
+//! apart take turns, so that one may wait for another of its warp. A block's warps take turns on
+//! one worker thread, and blocks that have run for long make way for others: blocks of one launch,
+//! and of different ones, may wait for each other, as long as they are resident together (as many
+//! as a large device holds). The calling thread always works on its own launch; the workers, one a
+//! core but one, are made at the first launch that can use them.
+//!
+//! A launch ends with its first [`Fault`]. Stores made before it stay.
+//!
+//! # What differs from a device
+//!
+//! * Shared memory starts out full of `0xcd`, registers are zero.
+//! * Approximate functions are closer to the true value than the hardware's.
+//! * Reading a special register such as `%clock64` gives nanoseconds; `%smid` is made up.
+//! * Caches, their operators and prefetches have no effect; `cp.async` copies at once.
+//! * A thread that is missing from its own member mask is a fault, not undefined.
+//! * Not supported, and refused by name: textures and surfaces, matrix instructions, `mbarrier` and
+//!   bulk copies, clusters, `printf`, the device's heap, video instructions on scalars.
+
 mod exec;
 mod fault;
 mod interface;

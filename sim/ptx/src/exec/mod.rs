@@ -4,11 +4,13 @@
 #![allow(clippy::needless_range_loop)]
 
 pub mod access;
+mod address;
 mod block;
 mod call;
 pub mod code;
 mod context;
 pub mod lanes;
+mod meet;
 mod memory;
 pub mod num;
 mod pool;

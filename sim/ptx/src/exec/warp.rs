@@ -6,13 +6,13 @@
 //! its lanes are apart, the next group gets a turn out of order: a lane that waits in a loop for
 //! another lane of its warp does not keep that one from running.
 
+use super::address::{is_space, source_address, store_address};
 use super::block::BlockState;
-use super::code::{BarrierKind, Op, Pc, SyncOp};
+use super::code::{BarrierKind, Op, Pc};
 use super::context::{Context, Trouble};
 use super::lanes::{Frame, Plane, ALL, LANES};
-use super::memory::{lanes_of, space_of, Access, Regions};
-use super::{special, sync};
-use crate::exec::code::{Space, Symbol};
+use super::memory::{lanes_of, Access, Regions};
+use super::special;
 use crate::FaultKind;
 use std::sync::atomic::{fence, Ordering};
 
@@ -43,10 +43,10 @@ pub struct Warp {
     pub at_barrier: u32,
     pub barrier: [u8; LANES],
     /// Lanes that wait for others of the warp, and for which.
-    at_sync: u32,
-    members: [u32; LANES],
+    pub at_sync: u32,
+    pub members: [u32; LANES],
     /// Lanes that need not wait again when they run their collective operation.
-    met: u32,
+    pub met: u32,
     pub frame_base: [u32; LANES],
     pub frame_top: [u32; LANES],
     pub stacks: Vec<Vec<Activation>>,
@@ -141,13 +141,13 @@ impl Warp {
         self.ready() != 0
     }
 
-    fn put(&mut self, mask: u32, pc: Pc) {
+    pub fn put(&mut self, mask: u32, pc: Pc) {
         for lane in lanes_of(mask) {
             self.pc[lane] = pc;
         }
     }
 
-    fn lanes_at(&self, mask: u32, pc: Pc) -> u32 {
+    pub fn lanes_at(&self, mask: u32, pc: Pc) -> u32 {
         lanes_of(mask).fold(0, |set, lane| set | u32::from(self.pc[lane] == pc) << lane)
     }
 
@@ -176,29 +176,6 @@ impl Warp {
             others.unwrap_or(Pc::MAX)
         };
         (pc, active, limit)
-    }
-
-    /// Threads end.
-    pub fn exit(&mut self, mask: u32) {
-        self.live &= !mask;
-        if self.at_sync == 0 {
-            return;
-        }
-        // Those who waited for them may go on.
-        for lane in lanes_of(self.at_sync) {
-            let waiting = self.waiting_with(self.members[lane]);
-            if self.members[lane] & self.live & !waiting == 0 {
-                self.met |= waiting;
-                self.at_sync &= !waiting;
-            }
-        }
-    }
-
-    /// Lanes that wait with this member mask.
-    fn waiting_with(&self, members: u32) -> u32 {
-        lanes_of(self.at_sync).fold(0, |set, lane| {
-            set | u32::from(self.members[lane] == members) << lane
-        })
     }
 
     /// Runs until every lane waits or has ended, or the fuel is used up. Fuel is counted in
@@ -505,58 +482,6 @@ impl Warp {
         Ok(op.kind != BarrierKind::Arrive)
     }
 
-    /// Lanes come to a collective operation. Those whose partners are all there do it; the others
-    /// wait. The result is the set of those who did it.
-    fn meet(&mut self, op: &SyncOp, frame: &Frame, mask: u32, pc: Pc) -> Result<u32, Trouble> {
-        // SAFETY: lowering has checked the member mask.
-        let members = unsafe { frame.source::<u32>(op.members) };
-        let first = members[mask.trailing_zeros() as usize];
-        if first & self.live == mask && lanes_of(mask).all(|lane| members[lane] == first) {
-            // All are there and agree, which is nearly always so.
-            self.met &= !mask;
-            sync::together(op, frame, mask);
-            return Ok(mask);
-        }
-        let members = *members;
-        let (mut rest, mut went) = (mask, 0);
-        while rest != 0 {
-            let wanted = members[rest.trailing_zeros() as usize];
-            let same = lanes_of(rest).fold(0, |set, lane| {
-                set | u32::from(members[lane] == wanted) << lane
-            });
-            rest &= !same;
-            if same & !wanted != 0 {
-                let lane = (same & !wanted).trailing_zeros();
-                return Err(Trouble::new(FaultKind::IllegalInstruction, lane));
-            }
-            let waiting = self.waiting_with(wanted);
-            let met = self.met & same;
-            if met != same && wanted & self.live & !(same | waiting) != 0 {
-                // Someone is missing.
-                self.at_sync |= same;
-                for lane in lanes_of(same) {
-                    self.members[lane] = wanted;
-                    self.pc[lane] = pc;
-                }
-                continue;
-            }
-            self.met &= !same;
-            let here = if met == same {
-                0
-            } else {
-                self.lanes_at(waiting, pc)
-            };
-            if met != same {
-                self.at_sync &= !waiting;
-                self.met |= waiting & !here;
-            }
-            sync::together(op, frame, same | here);
-            self.put(here, pc + 1);
-            went |= same | here;
-        }
-        Ok(went)
-    }
-
     fn alloca(
         &mut self,
         ctx: &Context,
@@ -579,69 +504,4 @@ impl Warp {
         store_address(frame, d, mask, wide, |lane| starts[lane]);
         Ok(())
     }
-}
-
-fn store_address(frame: &Frame, d: u32, mask: u32, wide: bool, f: impl Fn(usize) -> u64) {
-    // SAFETY: lowering has checked that the destination has this width.
-    unsafe {
-        if wide {
-            frame.store(d, mask, &std::array::from_fn::<u64, LANES, _>(f));
-        } else {
-            frame.store(
-                d,
-                mask,
-                &std::array::from_fn::<u32, LANES, _>(|lane| f(lane) as u32),
-            );
-        }
-    }
-}
-
-/// # Safety
-/// The slot must have this width.
-unsafe fn source_address(frame: &Frame, slot: u32, wide: bool, lane: usize) -> u64 {
-    // SAFETY: passed on.
-    unsafe {
-        match wide {
-            true => frame.source::<u64>(slot)[lane],
-            false => u64::from(frame.source::<u32>(slot)[lane]),
-        }
-    }
-}
-
-fn is_space(
-    ctx: &Context,
-    frame: &Frame,
-    d: u32,
-    a: u32,
-    (space, narrow): (Space, bool),
-    mask: u32,
-) {
-    let mut yes = 0;
-    for lane in lanes_of(mask) {
-        // SAFETY: lowering has checked the source.
-        let address = unsafe { source_address(frame, a, !narrow, lane) };
-        let constant = space_of(address) == Space::Global && is_constant(ctx, address);
-        let holds = match space {
-            Space::Const => constant,
-            Space::Global => space_of(address) == Space::Global && !constant,
-            other => space_of(address) == other,
-        };
-        yes |= u32::from(holds) << lane;
-    }
-    // SAFETY: lowering has checked the destination.
-    unsafe { frame.set_pred(d, mask, yes) };
-}
-
-/// Whether an address lies in a variable of constant memory.
-fn is_constant(ctx: &Context, address: u64) -> bool {
-    let Some(region) = ctx.memory.region(address) else {
-        return false;
-    };
-    ctx.code
-        .symbols
-        .iter()
-        .zip(&ctx.symbols)
-        .any(|(symbol, &start)| {
-            matches!(symbol, Symbol::Const(_)) && start >= region.start && start < region.end
-        })
 }

@@ -64,7 +64,7 @@ impl<'a> FunctionLowering<'_, 'a> {
     /// `add`, `sub`, `mul`, `mad`, `fma`, `div`, `rem`, `abs`, `neg`, `min`, `max`.
     pub fn arithmetic(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
         if s.mods.take("cc") {
-            return self.carry_chain(s, false);
+            return self.carry_chain(s, false, true);
         }
         let Some(ty) = s.mods.try_ty() else {
             return s.mods.fail("the type is missing");
@@ -299,20 +299,11 @@ impl<'a> FunctionLowering<'_, 'a> {
     /// `addc`, `subc`, `madc`, which may set the carry again.
     pub fn carried(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
         let sets = s.mods.take("cc");
-        let _ = sets;
-        self.carry_chain_with(s, true, sets)
+        self.carry_chain(s, true, sets)
     }
 
-    fn carry_chain(&mut self, s: &mut Statement<'_, 'a>, reads: bool) -> Result<()> {
-        self.carry_chain_with(s, reads, true)
-    }
-
-    fn carry_chain_with(
-        &mut self,
-        s: &mut Statement<'_, 'a>,
-        reads: bool,
-        sets: bool,
-    ) -> Result<()> {
+    /// Arithmetic that reads the carry, sets it, or both.
+    fn carry_chain(&mut self, s: &mut Statement<'_, 'a>, reads: bool, sets: bool) -> Result<()> {
         let ty = s.mods.ty()?;
         if ty.packed != 1 || !ty.is_int() {
             return s.mods.bad_type(ty);

@@ -2,6 +2,7 @@
 //! routine that runs it.
 
 mod arith;
+mod atomic;
 mod bits;
 mod call;
 mod compare;
