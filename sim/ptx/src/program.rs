@@ -72,3 +72,9 @@ impl Program {
         exec::run(&self.code, &self.kernels, launch)
     }
 }
+
+// A program is shared between threads.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Program>();
+};
