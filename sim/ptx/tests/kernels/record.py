@@ -72,7 +72,7 @@ class Cuda:
             self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
             pointers.append(pointer)
         self.call("cuMemcpyHtoD_v2", pointers[0], data, ctypes.c_size_t(size))
-        self.call("cuMemsetD8_v2", pointers[1], 0, ctypes.c_size_t(size))
+        self.call("cuMemsetD8_v2", pointers[1], ctypes.c_ubyte(0), ctypes.c_size_t(size))
         n = ctypes.c_int(THREADS)
         args = (ctypes.c_void_p * 3)(*[ctypes.addressof(x) for x in (*pointers, n)])
         grid = THREADS // BLOCK
