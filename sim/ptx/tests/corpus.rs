@@ -64,6 +64,30 @@ enum Bound {
     F64(u64, f64),
 }
 
+/// Kernels of which the interpreter is known to differ from the GPU, and in what. An entry that has
+/// come to agree fails the test until it is taken away.
+const OPEN: [(&str, &str); 13] = [
+    (
+        "atomics_subnormal",
+        "the GPU flushes subnormals in atomic additions to global memory",
+    ),
+    ("bfloat_arith", "NaN bits"),
+    ("convert_f64", "NaN bits"),
+    ("convert_fp8", "NaN bits"),
+    ("convert_half", "NaN bits"),
+    (
+        "convert_round",
+        "f64 from a subnormal f32, with -use_fast_math",
+    ),
+    ("float32_arith", "NaN bits"),
+    ("float32_asm", "NaN bits"),
+    ("float64_arith", "NaN bits"),
+    ("float64_rounding", "NaN bits"),
+    ("half_arith", "NaN bits"),
+    ("half2_arith", "NaN bits"),
+    ("int64_bits", "a carry of add.cc read by subc"),
+];
+
 fn bound(kernel: &str, mode: &str) -> Bound {
     match (kernel, mode) {
         ("math_f32", "fast") => Bound::F32(1 << 14, 2e-5),
@@ -139,6 +163,9 @@ fn corpus(stem: &str) {
     let input = input();
     let mut failures = Vec::new();
     let mut ran = 0;
+    let is_open = |kernel: &str| OPEN.iter().any(|(name, _)| *name == kernel);
+    // Of each open kernel that is in this file: whether any build differs.
+    let mut open: BTreeMap<String, bool> = BTreeMap::new();
     for version in ["12.9", "13.0"] {
         for mode in ["default", "debug", "fast"] {
             let path = folder().join(format!("ptx/{stem}.{version}.{mode}.ptx"));
@@ -171,9 +198,14 @@ fn corpus(stem: &str) {
                 }
                 let key = (kernel.name.clone(), version.to_string(), mode.to_string());
                 let Some(want) = expected.get(&key) else {
+                    // It could hang a GPU, and was not run there.
+                    assert_eq!(kernel.name, "warp_relay", "no answer of a GPU is recorded");
                     continue;
                 };
-                if let Some(at) = difference(&got, want, &bound(&kernel.name, mode)) {
+                let difference = difference(&got, want, &bound(&kernel.name, mode));
+                if is_open(&kernel.name) {
+                    *open.entry(kernel.name.clone()).or_default() |= difference.is_some();
+                } else if let Some(at) = difference {
                     failures.push(format!(
                         "{} {version} {mode}: thread {} word {}: {:#010x}, the GPU has {:#010x}",
                         kernel.name,
@@ -185,6 +217,11 @@ fn corpus(stem: &str) {
                 }
             }
         }
+    }
+    for (kernel, _) in open.iter().filter(|(_, differs)| !**differs) {
+        failures.push(format!(
+            "{kernel} agrees with the GPU now: take it off the list"
+        ));
     }
     assert!(
         failures.is_empty(),
