@@ -4,6 +4,7 @@
 //! an event is retained as well.
 
 use super::error::snake_case;
+use super::gate::{self, Passing};
 use super::graph::Graph;
 use super::release::{self, Drain};
 use super::retain::{KeepSet, Operands};
@@ -78,6 +79,7 @@ impl Capture {
         &self,
         stream: &Arc<Stream>,
         operands: Operands,
+        how: Passing,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let mut recording = self.recording();
@@ -88,6 +90,7 @@ impl Capture {
             ));
         }
         recording.keep.retain(operands);
+        let _passage = gate::pass(how);
         let known = |joined: &Arc<Stream>| joined.handle() == stream.handle();
         if stream.handle() != self.origin && !recording.joined.iter().any(known) {
             recording.joined.push(stream.clone());
@@ -99,7 +102,7 @@ impl Capture {
 /// After a stream waited for an event: if that made it join a capture, the capture holds the stream.
 pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
     match of_stream(stream)? {
-        Some(capture) => capture.record(stream, Operands::new(), || Ok(())),
+        Some(capture) => capture.record(stream, Operands::new(), Passing::By, || Ok(())),
         None => Ok(()),
     }
 }
@@ -114,6 +117,7 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
                 "the stream is already capturing; end that capture first",
             ));
         }
+        let _alone = gate::pass(Passing::Alone);
         driver!(cuStreamBeginCapture_v2(
             stream.handle() as sys::CUstream,
             mode
@@ -147,11 +151,13 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
             ));
         }
         let mut graph = std::ptr::null_mut();
+        let alone = gate::pass(Passing::Alone);
         let result = driver!(cuStreamEndCapture(
             stream.handle() as sys::CUstream,
             &mut graph
         ));
         forget(&capture);
+        drop(alone);
         let recording = std::mem::take(&mut *recording);
         match result {
             Ok(()) if !graph.is_null() => Ok(Graph::new(
@@ -181,10 +187,12 @@ pub fn abandon(origin: usize) {
         return;
     }
     let mut graph = std::ptr::null_mut();
+    let alone = gate::pass(Passing::Alone);
     // A refusal, as by a thread other than the one that began, ends the capture all the same.
     // SAFETY: the stream is alive: either its owner calls this or its release does.
     let status = unsafe { sys::cuStreamEndCapture(origin as sys::CUstream, &mut graph) };
     forget(&capture);
+    drop(alone);
     drop(std::mem::take(&mut *recording));
     if status == CUresult::CUDA_SUCCESS && !graph.is_null() {
         // SAFETY: the driver has just handed this graph over and nobody else has seen it.
@@ -296,6 +304,23 @@ pub fn refuse_uncaptured(what: &str, context: usize) -> Result<()> {
     }
 }
 
+/// Whether the calling thread has a capture that unsafe calls of this thread break.
+pub fn forbids_unsafe_calls_here() -> bool {
+    if OPEN.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    let thread = this_thread();
+    let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    captures()
+        .iter()
+        .any(|c| c.thread == thread && c.mode != relaxed)
+}
+
+/// Whether any capture is open.
+pub fn any_open() -> bool {
+    OPEN.load(Ordering::Acquire) > 0
+}
+
 /// Refuses a call that would break the capture of another thread: on `stream`, or on anything in
 /// the process. The thread that captures gets the driver's own answer.
 pub fn refuse_for_others(what: &str, stream: Option<&Stream>) -> Result<()> {
@@ -305,7 +330,7 @@ pub fn refuse_for_others(what: &str, stream: Option<&Stream>) -> Result<()> {
     let thread = this_thread();
     let found = match stream {
         Some(stream) => of_stream(stream)?,
-        None => captures().first().cloned(),
+        None => captures().iter().find(|c| c.thread != thread).cloned(),
     };
     match found.filter(|capture| capture.thread != thread) {
         None => Ok(()),
@@ -335,48 +360,6 @@ pub fn blame(name: &str, status: CUresult) {
             && now == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_INVALIDATED
         {
             *culprit = Some(format!("{}: {status:?}", snake_case(name)));
-        }
-    }
-}
-
-/// The calling thread's capture mode is RELAXED while this lives: calls that the driver thinks
-/// unsafe do not harm any capture.
-pub struct Relaxed {
-    previous: CUstreamCaptureMode,
-}
-
-impl Relaxed {
-    /// Changes the mode; the guard restores it.
-    pub fn enter() -> Relaxed {
-        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: exchanges one word; it has no way to fail with a valid mode.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
-        Relaxed { previous: mode }
-    }
-}
-
-impl Drop for Relaxed {
-    fn drop(&mut self) {
-        // SAFETY: as in `enter`.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.previous) };
-    }
-}
-
-/// Makes the calls of a thread that does not capture harmless to the captures of other threads. A
-/// thread that captures is not shielded: what it does wrong breaks its capture, as documented.
-pub struct Shield {
-    _relaxed: Option<Relaxed>,
-}
-
-impl Shield {
-    /// Shields the captures of others until the guard goes: also those that begin meanwhile.
-    pub fn enter() -> Shield {
-        let captures_itself = OPEN.load(Ordering::Acquire) > 0 && {
-            let thread = this_thread();
-            captures().iter().any(|c| c.thread == thread)
-        };
-        Shield {
-            _relaxed: (!captures_itself).then(Relaxed::enter),
         }
     }
 }

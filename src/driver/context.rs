@@ -1,6 +1,7 @@
 //! Contexts: owners, the one that is current on a thread, and entering one for a call.
 
 use super::device::Limits;
+use super::gate::{self, Passing};
 use super::release::{self, Release};
 use super::stream::StreamState;
 use super::{capture, driver, library, Error, Result};
@@ -151,9 +152,8 @@ impl Context {
         let context = Context::current()?;
         // Closes captures whose streams are garbage: they would be in the way.
         release::drain(release::Drain::Quick);
-        capture::refuse_for_others("waiting for the whole context", None)?;
         let marks = context.marks();
-        driver!(cuCtxSynchronize())?;
+        wait_for_all()?;
         marks
             .into_iter()
             .for_each(|(state, mark)| state.release_up_to(mark));
@@ -237,11 +237,28 @@ impl Drop for Context {
     }
 }
 
+/// `cuCtxSynchronize`, which breaks every open capture: those of others are protected, and none begins
+/// while this waits.
+fn wait_for_all() -> Result<()> {
+    let mut passage = gate::pass(Passing::Together);
+    if capture::any_open() {
+        drop(passage);
+        passage = gate::pass(Passing::Alone);
+    }
+    capture::refuse_for_others("waiting for the whole context", None)?;
+    let result = driver!(cuCtxSynchronize());
+    drop(passage);
+    result
+}
+
 /// Resets a device's primary context: everything in it is destroyed, and its owners here know.
 pub fn reset_primary(device: i32) -> Result<()> {
     library::ready()?;
     release::drain(release::Drain::All);
-    driver!(cuDevicePrimaryCtxReset_v2(device))?;
+    {
+        let _alone = gate::pass(Passing::Alone);
+        driver!(cuDevicePrimaryCtxReset_v2(device))?;
+    }
     let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
     for context in known
         .iter()

@@ -1,18 +1,22 @@
 //! Events.
 
 use super::context::Context;
+use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Shared};
 use super::stream::Stream;
 use super::{capture, driver, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// An event of a context.
 pub struct Event {
     handle: usize,
     context: Arc<Context>,
+    /// Whether the latest record was made in a capture.
+    in_capture: AtomicBool,
 }
 
 impl Event {
@@ -25,6 +29,7 @@ impl Event {
         Ok(Arc::new(Event {
             handle: handle as usize,
             context,
+            in_capture: AtomicBool::new(false),
         }))
     }
 
@@ -41,8 +46,18 @@ impl Event {
     pub fn record(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
-        stream.submit(operands, |s| {
-            driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))
+        let in_capture = capture::of_stream(stream)?.is_some();
+        // An event that was recorded inside a capture leaves that capture now.
+        let otherwise = self.asking();
+        let if_capturing = if otherwise == Passing::By {
+            Passing::Together
+        } else {
+            otherwise
+        };
+        stream.submit_passing(operands, if_capturing, otherwise, |s| {
+            driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))?;
+            self.in_capture.store(in_capture, Ordering::Release);
+            Ok(())
         })
     }
 
@@ -50,21 +65,33 @@ impl Event {
     pub fn wait(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
+        let call = |s| driver!(cuStreamWaitEvent(s, self.raw(), external as u32));
+        if !capture::any_open() && self.asking() == Passing::By {
+            return stream.submit(operands, call);
+        }
+        // The stream may join the event's capture.
+        let _unasked = stream.unasked();
         let before = capture::of_stream(stream)?.is_some();
-        stream.submit(operands, |s| {
-            driver!(cuStreamWaitEvent(s, self.raw(), external as u32))
-        })?;
+        stream.submit_passing(operands, Passing::Alone, Passing::Alone, call)?;
         if !before {
             capture::note_joined(stream)?;
         }
         Ok(())
     }
 
+    /// How a call about the event passes the gate: one that was recorded inside a capture is part of
+    /// it, also after the end.
+    fn asking(&self) -> Passing {
+        match self.in_capture.load(Ordering::Acquire) {
+            true => Passing::Alone,
+            false => Passing::By,
+        }
+    }
+
     /// Whether what the event was recorded after is done. `cuEventQuery`
     pub fn query(&self) -> Result<bool> {
         self.context.check_alive()?;
-        // A query must not harm a capture, whoever captures.
-        let _relaxed = capture::Relaxed::enter();
+        let _shield = Shield::harmless(self.asking());
         // SAFETY: the handle lives as long as `self`.
         match unsafe { sys::cuEventQuery(self.raw()) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -77,13 +104,20 @@ impl Event {
     /// Waits until the event has happened. `cuEventSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
-        let _shield = capture::Shield::enter();
+        let _shield = Shield::for_others(self.asking());
         driver!(cuEventSynchronize(self.raw())).map_err(|e| self.explain(e))
     }
 
     /// Milliseconds between two events that have happened. `cuEventElapsedTime`
     pub fn elapsed_since(&self, start: &Event) -> Result<f32> {
         self.context.check_alive()?;
+        let passings = [self.asking(), start.asking()];
+        let how = if passings.contains(&Passing::Alone) {
+            Passing::Alone
+        } else {
+            Passing::By
+        };
+        let _shield = Shield::harmless(how);
         let mut milliseconds = 0.0;
         driver!(cuEventElapsedTime(
             &mut milliseconds,
@@ -109,6 +143,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        release::queue(Release::Event(self.handle, self.context.clone()));
+        let how = self.asking();
+        release::queue(Release::Event(self.handle, self.context.clone(), how));
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Both share one set of what the captured work uses, so that either may be destroyed first.
 
-use super::capture::{self, Relaxed, Shield};
+use super::capture;
 use super::context::Context;
+use super::gate::{Passing, Shield, ThreadMode};
 use super::release::{self, Drain, Release};
 use super::retain::{KeepSet, Operand, Shared};
 use super::stream::Stream;
@@ -77,7 +78,7 @@ impl Graph {
             .as_ref()
             .ok_or_else(|| Error::invalid("the graph was destroyed"))?;
         let _entered = graph.context.enter()?;
-        let _shield = Shield::enter();
+        let _shield = Shield::for_others(Passing::By);
         let mut handle = std::ptr::null_mut();
         driver!(cuGraphInstantiateWithFlags(
             &mut handle,
@@ -105,7 +106,7 @@ impl Graph {
         if !graph.context.is_alive() {
             return Ok(());
         }
-        let _relaxed = Relaxed::enter();
+        let _relaxed = ThreadMode::relaxed();
         let _entered = graph.context.enter()?;
         driver!(cuGraphDestroy(handle as sys::CUgraph))
     }
@@ -168,7 +169,8 @@ impl Exec {
             ));
         }
         let handle = *exec.handle.lock().unwrap_or_else(|e| e.into_inner());
-        stream.submit(smallvec![Operand::Shared(exec.clone() as Shared)], |s| {
+        let operands = smallvec![Operand::Shared(exec.clone() as Shared)];
+        stream.submit_passing(operands, Passing::Alone, Passing::By, |s| {
             driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
                 let capturing = capture::begun_on(stream.handle()).is_some();
                 if capturing {
@@ -190,7 +192,7 @@ impl Exec {
         if !exec.context.is_alive() {
             return Ok(());
         }
-        let _relaxed = Relaxed::enter();
+        let _relaxed = ThreadMode::relaxed();
         let _entered = exec.context.enter()?;
         driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
     }

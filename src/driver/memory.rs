@@ -1,6 +1,7 @@
 //! Device memory: who owns it, whether it may be freed, and copies that stay inside it.
 
-use super::context::Context;
+use super::context::{Context, Entered};
+use super::gate::{self, Passing, Shield, ThreadMode};
 use super::module::Module;
 use super::release::{self, Drain, Release};
 use super::{capture, driver, library, Error, Result};
@@ -36,7 +37,7 @@ impl Allocation {
         let context = Context::current()?;
         // An allocation may wait for the device anyway.
         release::drain(Drain::All);
-        let _shield = capture::Shield::enter();
+        let _shield = Shield::for_others(Passing::By);
         let mut address = 0;
         driver!(cuMemAlloc_v2(&mut address, size)).map_err(|e| {
             let detail = format!("size_in_bytes {size}");
@@ -113,7 +114,7 @@ impl Allocation {
         if !self.context.is_alive() {
             return Ok(());
         }
-        let _relaxed = capture::Relaxed::enter();
+        let _relaxed = ThreadMode::relaxed();
         let _entered = self.context.enter()?;
         driver!(cuMemFree_v2(self.address))
     }
@@ -194,10 +195,13 @@ pub fn info() -> Result<(usize, usize)> {
 }
 
 /// Prepares a synchronous operation on memory: not while this thread captures, and in the memory's
-/// own context.
-fn synchronous(memory: &Allocation) -> Result<super::context::Entered> {
-    capture::refuse_uncaptured("a synchronous copy or memset", memory.context.handle())?;
-    memory.context.enter()
+/// own context. No capture begins or ends while the result lives.
+fn synchronous(memory: &Allocation) -> Result<(Entered, gate::Passage)> {
+    let context = &memory.context;
+    context.check_alive()?;
+    let passage = gate::pass(Passing::Together);
+    capture::refuse_uncaptured("a synchronous copy or memset", context.handle())?;
+    Ok((context.enter()?, passage))
 }
 
 /// Copies host bytes to the device and waits. `cuMemcpyHtoD`
@@ -212,7 +216,7 @@ pub unsafe fn copy_from_host(
 ) -> Result<()> {
     let held = Held::new(destination)?;
     let address = held.0.check_range("dst", offset, size as i64)?;
-    let _entered = synchronous(&held.0)?;
+    let _prepared = synchronous(&held.0)?;
     driver!(cuMemcpyHtoD_v2(address, source.cast(), size))
 }
 
@@ -228,7 +232,7 @@ pub unsafe fn copy_to_host(
 ) -> Result<()> {
     let held = Held::new(source)?;
     let address = held.0.check_range("src", offset, size as i64)?;
-    let _entered = synchronous(&held.0)?;
+    let _prepared = synchronous(&held.0)?;
     driver!(cuMemcpyDtoH_v2(destination.cast(), address, size))
 }
 
@@ -243,7 +247,7 @@ pub fn copy_on_device(
     let (to, from) = (Held::new(destination)?, Held::new(source)?);
     let to_address = to.0.check_range("dst", destination_offset, size)?;
     let from_address = from.0.check_range("src", source_offset, size)?;
-    let _entered = synchronous(&to.0)?;
+    let _prepared = synchronous(&to.0)?;
     driver!(cuMemcpyDtoD_v2(to_address, from_address, size as usize))
 }
 
@@ -282,7 +286,7 @@ impl Fill {
 pub fn fill(memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
     let held = Held::new(memory)?;
     let address = fill.address_in(&held.0, offset)?;
-    let _entered = synchronous(&held.0)?;
+    let _prepared = synchronous(&held.0)?;
     let count = fill.count as usize;
     match fill.width {
         1 => driver!(cuMemsetD8_v2(address, fill.value as u8, count)),

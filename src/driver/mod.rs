@@ -1,6 +1,7 @@
 //! Safe Rust over the CUDA driver: one file per concept.
 //!
-//! Lock order, outermost first: an exec or a graph, a stream, a capture, the capture registry.
+//! Lock order, outermost first: an exec or a graph, a stream, a capture, the gate, the capture
+//! registry.
 //! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
 
 pub mod capture;
@@ -8,6 +9,7 @@ pub mod context;
 pub mod device;
 pub mod error;
 pub mod event;
+pub mod gate;
 pub mod graph;
 pub mod launch;
 pub mod library;

@@ -5,8 +5,9 @@
 //! queues. Freeing memory and unloading modules wait for the whole device, so these are drained only
 //! where waiting is expected.
 
-use super::capture::{self, Relaxed};
+use super::capture;
 use super::context::Context;
+use super::gate::{self, Passing, ThreadMode};
 use super::retain::Shared;
 use super::stream::StreamState;
 use super::{driver, library, Result};
@@ -25,8 +26,8 @@ pub enum Release {
     PrimaryContext(i32),
     /// `cuCtxDestroy`
     CreatedContext(usize),
-    /// `cuEventDestroy`
-    Event(usize, Arc<Context>),
+    /// `cuEventDestroy`, and how it passes the gate.
+    Event(usize, Arc<Context>, Passing),
     /// `cuStreamDestroy`, once its pending work is done.
     Stream(usize, Arc<Context>, Arc<StreamState>),
     /// `cuGraphDestroy`
@@ -102,7 +103,7 @@ fn retry_lingering() {
 }
 
 fn run(release: Release) {
-    let _relaxed = Relaxed::enter();
+    let _relaxed = ThreadMode::relaxed();
     if let Err(error) = attempt(release) {
         // A context that is gone has taken its handles along.
         let gone = [
@@ -128,8 +129,9 @@ fn attempt(release: Release) -> Result<()> {
         }
         Release::PrimaryContext(device) => driver!(cuDevicePrimaryCtxRelease_v2(device)),
         Release::CreatedContext(context) => driver!(cuCtxDestroy_v2(context as sys::CUcontext)),
-        Release::Event(event, context) => {
+        Release::Event(event, context, how) => {
             let _entered = context.enter()?;
+            let _passage = gate::pass(how);
             driver!(cuEventDestroy_v2(event as sys::CUevent))
         }
         Release::Graph(graph, context) => {
@@ -153,6 +155,8 @@ fn attempt(release: Release) -> Result<()> {
                 return Ok(());
             }
             state.release_all();
+            // It may have joined a capture that another library began.
+            let _alone = gate::pass(Passing::Alone);
             driver!(cuStreamDestroy_v2(stream as sys::CUstream))
         }
     }

@@ -2,6 +2,7 @@
 
 use super::capture::{self, Capture};
 use super::context::Context;
+use super::gate::{self, Passing, Shield};
 use super::launch::Launch;
 use super::memory::{Allocation, Fill};
 use super::release::{self, Drain, Release};
@@ -10,7 +11,7 @@ use super::{driver, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Streams that have an owner, for `get_total_live_streams`.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -22,6 +23,9 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 #[derive(Default)]
 pub struct StreamState {
     queue: Mutex<Queue>,
+    /// Held while the stream is asked or waited for, and alone by what may make it capture: the driver
+    /// would break the capture of a stream that is asked.
+    asking: RwLock<()>,
     /// The last operation whose driver call has returned.
     enqueued: AtomicU64,
 }
@@ -140,12 +144,32 @@ impl Stream {
         operands: Operands,
         call: impl FnOnce(sys::CUstream) -> Result<()>,
     ) -> Result<()> {
+        self.submit_passing(operands, Passing::Together, Passing::By, call)
+    }
+
+    /// [`Stream::submit`] for calls that may break or join a capture: how they pass the gate if the
+    /// stream is capturing, and if it is not.
+    pub fn submit_passing(
+        self: &Arc<Self>,
+        operands: Operands,
+        if_capturing: Passing,
+        otherwise: Passing,
+        call: impl FnOnce(sys::CUstream) -> Result<()>,
+    ) -> Result<()> {
         self.context.check_alive()?;
         let mut queue = self.state.lock();
-        if self.handle == 0 {
+        if !self.is_null() {
+            if let Some(capture) = capture::of_stream(self)? {
+                return capture.record(self, operands, if_capturing, || call(self.raw()));
+            }
+        }
+        let _passage = gate::pass(if self.is_null() {
+            Passing::Together
+        } else {
+            otherwise
+        });
+        if self.is_null() {
             capture::refuse_uncaptured("work on the NULL stream", self.context.handle())?;
-        } else if let Some(capture) = capture::of_stream(self)? {
-            return capture.record(self, operands, || call(self.raw()));
         }
         queue.sequence += 1;
         let sequence = queue.sequence;
@@ -156,47 +180,83 @@ impl Stream {
         result
     }
 
-    /// Runs `f` while nothing can be enqueued on this stream: beginning and ending a capture.
+    fn is_null(&self) -> bool {
+        self.handle == 0
+    }
+
+    /// Nobody asks or waits for the stream while this lives: it may come to capture.
+    pub fn unasked(&self) -> RwLockWriteGuard<'_, ()> {
+        self.state.asking.write().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn asking(&self) -> RwLockReadGuard<'_, ()> {
+        self.state.asking.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Runs `f` while nothing can be enqueued on this stream and nobody asks for it: beginning and
+    /// ending a capture.
     pub fn exclusively<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         self.context.check_alive()?;
+        let _unasked = self.unasked();
         let _queue = self.state.lock();
         f()
+    }
+
+    /// How asking or waiting for this stream passes the gate; refused if it would break the capture
+    /// of another thread. The thread that captures breaks its own.
+    fn ask(&self, what: &str) -> Result<Passing> {
+        if self.is_null() {
+            return Ok(Passing::Together);
+        }
+        capture::refuse_for_others(what, Some(self))?;
+        let capturing = capture::of_stream(self)?.is_some();
+        Ok(if capturing {
+            Passing::Alone
+        } else {
+            Passing::By
+        })
+    }
+
+    fn refuse_if_null(&self, what: &str) -> Result<()> {
+        match self.is_null() {
+            true => capture::refuse_null_stream(what, self.context.handle()),
+            false => Ok(()),
+        }
     }
 
     /// Waits for the stream's work, then lets go what it used. `cuStreamSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
-        capture::refuse_for_others("waiting for a stream that captures", Some(self))?;
-        self.refuse_if_null("waiting for the NULL stream")?;
-        let _shield = capture::Shield::enter();
         let mark = self.state.mark();
-        driver!(cuStreamSynchronize(self.raw()))?;
+        {
+            let _asking = self.asking();
+            let how = self.ask("waiting for a stream that captures")?;
+            let _shield = Shield::for_others(how);
+            self.refuse_if_null("waiting for the NULL stream")?;
+            driver!(cuStreamSynchronize(self.raw()))?;
+        }
         self.state.release_up_to(mark);
         release::drain(Drain::All);
         Ok(())
     }
 
-    fn refuse_if_null(&self, what: &str) -> Result<()> {
-        match self.handle {
-            0 => capture::refuse_null_stream(what, self.context.handle()),
-            _ => Ok(()),
-        }
-    }
-
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`
     pub fn is_idle(&self) -> Result<bool> {
         self.context.check_alive()?;
-        capture::refuse_for_others("asking whether a stream that captures is idle", Some(self))?;
-        self.refuse_if_null("asking whether the NULL stream is idle")?;
-        // A query of this stream must not harm a capture on another one.
-        let _relaxed = capture::Relaxed::enter();
         let mark = self.state.mark();
-        // SAFETY: the handle lives as long as `self`.
-        let status = unsafe { sys::cuStreamQuery(self.raw()) };
-        if status == CUresult::CUDA_ERROR_NOT_READY {
-            return Ok(false);
+        {
+            let _asking = self.asking();
+            let how = self.ask("asking whether a stream that captures is idle")?;
+            // A query of this stream must not harm a capture on another one.
+            let _shield = Shield::harmless(how);
+            self.refuse_if_null("asking whether the NULL stream is idle")?;
+            // SAFETY: the handle lives as long as `self`.
+            let status = unsafe { sys::cuStreamQuery(self.raw()) };
+            if status == CUresult::CUDA_ERROR_NOT_READY {
+                return Ok(false);
+            }
+            super::error::check("cuStreamQuery", status)?;
         }
-        super::error::check("cuStreamQuery", status)?;
         self.state.release_up_to(mark);
         Ok(true)
     }
@@ -211,7 +271,7 @@ impl Stream {
 
     /// Whether work on the stream is being captured. `cuStreamIsCapturing`
     pub fn is_capturing(&self) -> Result<bool> {
-        if self.handle == 0 {
+        if self.is_null() {
             return Ok(false);
         }
         Ok(capture::status(self.handle)?

@@ -1,7 +1,7 @@
 //! Events: `Raw.event_*`.
 
 use super::custom::{alloc, borrow, get};
-use super::run::{blocking, guarded, status, value};
+use super::run::{blocking, status, value};
 use super::stream::StreamBlock;
 use super::value::{float, int, nativeint, to_bool, to_int, UNIT};
 use crate::driver::event::Event;
@@ -31,7 +31,7 @@ extern "C" fn cudagraph_event_wait(stream: Value, event: Value, external: Value)
 #[no_mangle]
 extern "C" fn cudagraph_event_query(event: Value) -> Value {
     let event = get::<Event>(event);
-    match guarded(|| event.query()) {
+    match blocking(|| event.query()) {
         Ok(true) => UNIT,
         Ok(false) => int(CUresult::CUDA_ERROR_NOT_READY as isize),
         Err(error) => status(Err(error)),
@@ -47,7 +47,7 @@ extern "C" fn cudagraph_event_synchronize(event: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_event_elapsed(start: Value, end: Value) -> Value {
     let (start, end) = (get::<Event>(start), get::<Event>(end));
-    value(guarded(|| end.elapsed_since(&start)), |ms| {
+    value(blocking(|| end.elapsed_since(&start)), |ms| {
         float(f64::from(ms))
     })
 }
