@@ -1,5 +1,6 @@
 //! Graphs and executable graphs.
 
+use crate::event::Moment;
 use crate::ledger::Kind;
 use crate::status::Result;
 use crate::table::Table;
@@ -29,6 +30,8 @@ pub struct Exec {
     pub nodes: Vec<Node>,
     /// Handle of its context.
     pub context_handle: usize,
+    /// The end of the latest launch: the next one waits for it, on whatever stream it is.
+    pub last_launch: Mutex<Option<Arc<Moment>>>,
 }
 
 /// The live graphs.

@@ -1,12 +1,13 @@
 //! Graphs.
 
 use super::{functions, Out};
+use crate::event::Moment;
 use crate::graph::{Exec, EXECS, GRAPHS};
 use crate::status::{Result, INVALID_VALUE};
 use crate::stream::{Stream, Task};
 use crate::table::lock;
 use crate::{capture, context};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 fn instantiate(exec: Out<usize>, graph: usize) -> Result<()> {
     let exec = exec.required()?;
@@ -18,6 +19,7 @@ fn instantiate(exec: Out<usize>, graph: usize) -> Result<()> {
     exec.set(EXECS.insert(Arc::new(Exec {
         nodes,
         context_handle: context.handle,
+        last_launch: Mutex::default(),
     })));
     Ok(())
 }
@@ -55,7 +57,17 @@ functions! {
         if stream.is_null() {
             capture::uses_null_stream(stream.context_handle)?;
         }
-        stream.push(Task::Work(exec.work()?))
+        // Launches of one exec never overlap. The lock keeps their order that of the calls.
+        let mut last = lock(&exec.last_launch);
+        let work = exec.work()?;
+        if let Some(previous) = last.as_ref().filter(|moment| moment.at().is_none()) {
+            stream.push(Task::Wait(previous.clone()))?;
+        }
+        let end = Arc::new(Moment::default());
+        stream.push(Task::Work(work))?;
+        stream.push(Task::Mark(end.clone()))?;
+        *last = Some(end);
+        Ok(())
     }
 
     fn cuGraphDestroy(graph: usize) {
