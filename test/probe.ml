@@ -48,10 +48,10 @@ let () =
       failwith "uncaught"
   | "wild" ->
       (* A kernel that writes outside: the context is broken for good, the program is not. *)
-      let s, p, _, exec = launched () in
+      let s, _, _, exec = launched () in
       let wild = Module.get_function (Module.load_ptx Support.Ptx.text) ~name:"wild" in
       Stream.launch_kernel wild ~grid_dim_x:1 ~block_dim_x:1 ~shared_mem_bytes:0 s
-        [ Tensor p ];
+        [ Size_t (Unsigned.Size_t.of_int 16) ];
       report (fun () -> Stream.synchronize s);
       report (fun () -> Graph.launch exec s);
       report (fun () -> ignore (Deviceptr.mem_alloc ~size_in_bytes:4));

@@ -103,6 +103,23 @@ let other_stream () =
   Context.synchronize ();
   Alcotest.(check (list int)) "on any stream" [ 2 ] (read p)
 
+(* Launches of one exec wait for each other, whatever the stream. *)
+let one_exec_two_streams () =
+  let a = stream () and b = stream () and p = device_ints 1 in
+  let steps () =
+    append a p 1;
+    append a p 2;
+    append a p 3
+  in
+  let exec = Graph.instantiate (capture a steps) in
+  for _ = 1 to 200 do
+    Deviceptr.memset_d32 p (Unsigned.UInt32.of_int 0) ~length:1;
+    Graph.launch exec a;
+    Graph.launch exec b;
+    Context.synchronize ();
+    Alcotest.(check (list int)) "one after the other" [ 123123 ] (read p)
+  done
+
 let empty () =
   let s = stream () in
   let graph = capture s ignore in
@@ -314,6 +331,7 @@ let () =
           test "destroyed" destroyed;
           test "two of one graph" two_execs;
           test "on another stream" other_stream;
+          test "on two streams at once" one_exec_two_streams;
           test "instantiate fails" instantiate_fails;
         ] );
       ("with_capture", [ test "exceptions" with_capture_raises ]);
