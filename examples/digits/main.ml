@@ -36,8 +36,7 @@ let smooth ~steps losses =
     (Array.length losses / width)
     (fun i -> mean (Array.sub losses (i * width) width))
 
-let () =
-  let options = Options.of_command_line () in
+let run (options : Options.t) =
   let say fmt =
     Printf.ksprintf (fun text -> if not options.quiet then print_endline text) fmt
   in
@@ -88,14 +87,28 @@ let () =
         series "graph" "#1b6ca8" "5 4" graph_losses;
       ]
   in
-  (match
-     Out_channel.with_open_text options.output (fun file -> output_string file picture)
-   with
-  | () -> say "Picture of the loss: %s" options.output
-  | exception Sys_error why ->
-      prerr_endline ("digits: the picture was not written: " ^ why));
+  let written =
+    match
+      Out_channel.with_open_text options.output (fun file -> output_string file picture)
+    with
+    | () ->
+        say "Picture of the loss: %s" options.output;
+        true
+    | exception Sys_error why ->
+        prerr_endline ("digits: the picture was not written: " ^ why);
+        false
+  in
   Printf.printf
     "digits: accuracy=%.3f identical=%b nodes=%d replays=%d step_stream_us=%.1f \
      step_graph_us=%.1f\n"
     accuracy identical nodes total_steps step_stream_us step_graph_us;
-  exit (if identical then 0 else 1)
+  identical && written
+
+(* Exit codes: 0 when all went well, 1 when not, 2 (by Options) for a bad command line. *)
+let () =
+  match run (Options.of_command_line ()) with
+  | true -> ()
+  | false -> exit 1
+  | exception (Cuda_error _ as error) ->
+      prerr_endline ("digits: " ^ Printexc.to_string error);
+      exit 1

@@ -81,25 +81,32 @@ let create ~batch ~hidden ~order ~total_steps =
 
 let all_weights t = [ t.w1; t.b1; t.w2; t.b2 ]
 
-(* First weights by a seed, nothing moving, step 0. *)
-let reset t ~seed =
+(* The first weights of both layers: the same for the same seed, on any machine. *)
+let first_weights ~seed ~hidden =
   let state = Random.State.make [| seed; 17 |] in
-  let zero ptr length = Deviceptr.memset_d32 ptr (Unsigned.UInt32.of_int 0) ~length in
-  let spread { value; size; _ } ~inputs =
+  let spread ~inputs ~outputs =
     let scale = sqrt (6.0 /. float_of_int inputs) in
-    let host = Data.floats size in
-    for i = 0 to size - 1 do
+    let host = Data.floats (inputs * outputs) in
+    for i = 0 to (inputs * outputs) - 1 do
       Bigarray.Genarray.set host [| i |] (scale *. (Random.State.float state 2.0 -. 1.0))
     done;
-    Deviceptr.memcpy_H_to_D ~dst:value ~src:host ()
+    host
   in
+  let w1 = spread ~inputs:Data.pixels ~outputs:hidden in
+  let w2 = spread ~inputs:hidden ~outputs:Data.classes in
+  (w1, w2)
+
+(* First weights by a seed, nothing moving, step 0. *)
+let reset t ~seed =
+  let zero ptr length = Deviceptr.memset_d32 ptr (Unsigned.UInt32.of_int 0) ~length in
   List.iter
     (fun w ->
       zero w.value w.size;
       zero w.velocity w.size)
     (all_weights t);
-  spread t.w1 ~inputs:Data.pixels;
-  spread t.w2 ~inputs:t.hidden;
+  let w1, w2 = first_weights ~seed ~hidden:t.hidden in
+  Deviceptr.memcpy_H_to_D ~dst:t.w1.value ~src:w1 ();
+  Deviceptr.memcpy_H_to_D ~dst:t.w2.value ~src:w2 ();
   zero t.step 1
 
 (* One thread for each of [results] results. *)
