@@ -6,15 +6,13 @@ cd "$(dirname "$0")/.."
 dune build ./examples ./sim/libcudagraph_sim.so
 if [ -n "${CUDAGRAPH_DRIVER:-}" ]; then
     echo "demo: CUDAGRAPH_DRIVER=$CUDAGRAPH_DRIVER"
-elif ! PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libcuda\.so\.1' || [ ! -e /dev/nvidiactl ]; then
-    export CUDAGRAPH_DRIVER=sim
-    echo "demo: there is no CUDA driver and GPU here; running on the simulator"
-elif CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe; then
+elif reason=$(CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe 2>&1); then
     export CUDAGRAPH_DRIVER=system
     echo "demo: running on the system's CUDA driver"
 else
     export CUDAGRAPH_DRIVER=sim
-    echo "demo: the system's CUDA driver does not work (see above); running on the simulator"
+    echo "demo: the system has no CUDA driver that works; running on the simulator. It said:"
+    printf '%s\n' "$reason" | sed 's/^/    /'
 fi
 mkdir -p out
 ./_build/default/examples/digits/main.exe --output out/loss.svg "$@"

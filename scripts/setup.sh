@@ -29,9 +29,11 @@ missing() {
     done
 }
 
-if ! command -v cargo >/dev/null 2>&1; then
-    echo "cudagraph is built with Rust, and cargo was not found on the PATH." >&2
-    echo "Install Rust 1.82 or newer (the package cargo of your system, or rustup)." >&2
+cargo_version=$(cargo --version 2>/dev/null | awk '{ print $2 }')
+if ! at_least 1.82 "${cargo_version:-0}"; then
+    found="cargo ${cargo_version:-was not} found on the PATH"
+    echo "cudagraph is built with Rust 1.82 or newer; $found." >&2
+    echo "Install Rust with rustup, or the package cargo of your system where that is new enough." >&2
     exit 1
 fi
 
@@ -52,6 +54,9 @@ fi
 
 echo "setup: installing OCaml and its libraries from Debian 13 (about a minute)"
 export DEBIAN_FRONTEND=noninteractive
+apt_install() { # apt_install PACKAGE...: waits for another apt-get to end
+    apt-get install -y -qq -o DPkg::Lock::Timeout=120 -t trixie "$@"
+}
 mirror() { # the address of this machine's own Debian mirror
     apt-get indextargets --format '$(CODENAME) $(ORIGIN) $(REPO_URI)' "Created-By: Packages" |
         awk '$2 == "Debian" && ($1 == "bookworm" || $1 == "trixie") { print $3; exit }'
@@ -74,9 +79,9 @@ for pair in gcc:gcc ld:binutils make:make; do
     command -v "${pair%:*}" >/dev/null 2>&1 || debian_packages="$debian_packages ${pair#*:}"
 done
 # shellcheck disable=SC2086
-apt-get install -y -qq -t trixie $debian_packages >/dev/null
+apt_install $debian_packages >/dev/null
 # Only for the check of the code's layout.
-apt-get install -y -qq -t trixie ocamlformat >/dev/null 2>&1 || true
+apt_install ocamlformat >/dev/null 2>&1 || echo "setup: went on without ocamlformat"
 
 if [ -n "$(missing)" ]; then
     echo "setup: still missing:" >&2
