@@ -1,13 +1,21 @@
 //! What every C function does first and last: count, fail on demand, catch panics.
 
-use crate::status::{Result, NOT_INITIALIZED, UNKNOWN};
-use crate::{faults, ledger};
+use crate::ledger::Function;
+use crate::report;
+use crate::status::{Result, NOT_INITIALIZED, NOT_PERMITTED, UNKNOWN};
+use crate::{faults, stream};
+use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Once;
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
+static REPORT: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Starts the driver: reads the environment once.
 pub fn initialize() {
@@ -15,15 +23,15 @@ pub fn initialize() {
     ONCE.call_once(|| {
         if let Ok(spec) = std::env::var("CUDAGRAPH_SIM_FAIL") {
             if let Err(text) = faults::set(&spec) {
-                eprintln!("simulator: CUDAGRAPH_SIM_FAIL: {text}");
+                report::say(&format!("CUDAGRAPH_SIM_FAIL: {text}"));
             }
         }
-        // SAFETY: both register a plain function of this library.
+        let wanted = std::env::var("CUDAGRAPH_SIM_REPORT").is_ok_and(|v| v != "0" && !v.is_empty());
+        REPORT.store(wanted, Ordering::Release);
+        // SAFETY: both register a plain function of this library, which is never unloaded.
         unsafe {
             libc::pthread_atfork(None, None, Some(forked));
-            if std::env::var("CUDAGRAPH_SIM_REPORT").as_deref() == Ok("1") {
-                libc::atexit(report);
-            }
+            libc::atexit(exiting);
         }
         INITIALIZED.store(true, Ordering::Release);
     });
@@ -33,37 +41,64 @@ extern "C" fn forked() {
     FORKED.store(true, Ordering::Release);
 }
 
-extern "C" fn report() {
-    if !FORKED.load(Ordering::Acquire) {
-        eprint!("{}", ledger::report());
+extern "C" fn exiting() {
+    report::silence();
+    if REPORT.load(Ordering::Acquire) && !is_forked() {
+        report::at_exit();
     }
 }
 
+/// Whether this process is a child that was forked from one that uses the simulator. Neither the
+/// threads that do the work nor the locks that they hold come along.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Acquire)
+}
+
+/// Runs a function of the program that may not call the driver.
+pub fn callback(function: impl FnOnce()) {
+    IN_CALLBACK.set(true);
+    function();
+    IN_CALLBACK.set(false);
+}
+
+/// Runs a function whose NULL stream is the calling thread's own.
+pub fn per_thread(call: impl FnOnce() -> i32) -> i32 {
+    let before = stream::set_per_thread(true);
+    let status = call();
+    stream::set_per_thread(before);
+    status
+}
+
 /// Runs a function that works before `cuInit`.
-pub fn run_early(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
-    // The threads that do the work do not survive a fork.
-    if FORKED.load(Ordering::Acquire) {
+pub fn run_early(function: &'static Function, body: impl FnOnce() -> Result<()>) -> i32 {
+    if is_forked() {
         return NOT_INITIALIZED;
     }
-    let (nth, total) = ledger::call(name);
+    if IN_CALLBACK.get() {
+        return NOT_PERMITTED;
+    }
+    function.called();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        faults::inject(name, nth, total)?;
+        faults::inject(function.name)?;
         body()
     }));
     match outcome {
         Ok(Ok(())) => 0,
         Ok(Err(status)) => status,
         Err(_) => {
-            eprintln!("simulator: {name} failed inside; please report it");
+            report::say(&format!(
+                "{} failed inside; please report it",
+                function.name
+            ));
             UNKNOWN
         }
     }
 }
 
 /// Runs a function that needs `cuInit`.
-pub fn run(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
+pub fn run(function: &'static Function, body: impl FnOnce() -> Result<()>) -> i32 {
     if !INITIALIZED.load(Ordering::Acquire) {
         return NOT_INITIALIZED;
     }
-    run_early(name, body)
+    run_early(function, body)
 }

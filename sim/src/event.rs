@@ -48,18 +48,62 @@ pub enum Recorded {
 
 /// An event.
 pub struct Event {
+    /// Its handle.
+    pub handle: usize,
     /// The context it is in.
     pub context: Weak<Context>,
     /// Handle of that context.
     pub context_handle: usize,
     /// Flags as given; 2 is without time.
     pub flags: u32,
-    /// Its latest record.
-    pub recorded: Mutex<Recorded>,
+    recorded: Mutex<Recorded>,
 }
 
 /// The live events.
 pub static EVENTS: Table<Event> = Table::new(Kind::Event);
+
+impl Event {
+    /// A new event: its handle.
+    pub fn create(context: &Arc<Context>, flags: u32) -> usize {
+        let handle = crate::table::fresh_handle();
+        EVENTS.insert_as(
+            handle,
+            Arc::new(Event {
+                handle,
+                context: Arc::downgrade(context),
+                context_handle: context.handle,
+                flags,
+                recorded: Mutex::default(),
+            }),
+        );
+        handle
+    }
+
+    /// What its latest record has meant.
+    pub fn recorded(&self) -> Recorded {
+        lock(&self.recorded).clone()
+    }
+
+    /// Sets what its latest record means.
+    pub fn record(&self, recorded: Recorded) {
+        *lock(&self.recorded) = recorded;
+    }
+
+    /// Records it at a moment to come.
+    pub fn record_moment(&self) -> Arc<Moment> {
+        let moment = Arc::new(Moment::default());
+        self.record(Recorded::Moment(moment.clone()));
+        moment
+    }
+
+    /// The moment to wait for, if there is one.
+    pub fn moment(&self) -> Option<Arc<Moment>> {
+        match self.recorded() {
+            Recorded::Moment(moment) => Some(moment),
+            _ => None,
+        }
+    }
+}
 
 /// Takes the events of a context that goes.
 pub fn remove_context(context: usize) {

@@ -1,6 +1,11 @@
-//! Failing chosen calls: `cuGraphInstantiateWithFlags@3=OUT_OF_MEMORY`, `*@17=UNKNOWN`,
-//! `cuMemAlloc%0.1=OUT_OF_MEMORY`, delays as `cuLaunchKernel~200us`.
+//! Failing and delaying chosen calls.
+//!
+//! A specification is a list, separated by commas, of `NAME[WHEN]=ERROR` and `NAME[WHEN]~TIME`. NAME is
+//! a function, with or without its version, or `*`. WHEN is `@N` for the Nth call from now, or `%P` with
+//! an optional `/seed=N` for each call with probability P; every call without it. TIME is a number with
+//! `us`, `ms` or `s`.
 
+use crate::ledger::base;
 use crate::status;
 use crate::table::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +14,9 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
 enum When {
-    Nth(u64),
-    Probability(f64),
     Always,
+    Nth { n: u64, seen: u64 },
+    Probability { p: f64, state: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -28,79 +33,107 @@ struct Rule {
 }
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static RULES: Mutex<(Vec<Rule>, u64)> = Mutex::new((Vec::new(), 0x9e37_79b9_7f4a_7c15));
+static RULES: Mutex<Vec<Rule>> = Mutex::new(Vec::new());
 
 /// Replaces the rules. The text of the error says which part is wrong.
 pub fn set(spec: &str) -> Result<(), String> {
-    let rules: Result<Vec<Rule>, String> = spec
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(parse)
-        .collect();
+    let parts = spec.split(',').map(str::trim);
+    let rules: Result<Vec<Rule>, String> =
+        parts.filter(|part| !part.is_empty()).map(parse).collect();
     let rules = rules?;
     ACTIVE.store(!rules.is_empty(), Ordering::Release);
-    lock(&RULES).0 = rules;
+    *lock(&RULES) = rules;
     Ok(())
 }
 
 fn parse(part: &str) -> Result<Rule, String> {
-    let wrong =
-        || format!("cannot read {part:?}: NAME@N=ERROR, NAME%P=ERROR, NAME=ERROR or NAME~TIMEus");
-    if let Some((name, delay)) = part.split_once('~') {
-        let micros = delay.trim_end_matches("us").parse().map_err(|_| wrong())?;
-        let effect = Effect::Delay(Duration::from_micros(micros));
-        return Ok(Rule {
-            name: name.to_string(),
-            when: When::Always,
-            effect,
-        });
-    }
-    let (call, error) = part.split_once('=').ok_or_else(wrong)?;
-    let status = status::by_name(error).ok_or_else(wrong)?;
-    let (name, when) = if let Some((name, n)) = call.split_once('@') {
-        (name, When::Nth(n.parse().map_err(|_| wrong())?))
-    } else if let Some((name, p)) = call.split_once('%') {
-        (name, When::Probability(p.parse().map_err(|_| wrong())?))
-    } else {
-        (call, When::Always)
-    };
-    Ok(Rule {
-        name: name.to_string(),
-        when,
-        effect: Effect::Fail(status),
+    read(part).ok_or_else(|| {
+        format!("cannot read {part:?}: NAME=ERROR or NAME~TIME, where @N or %P[/seed=N] may follow NAME")
     })
 }
 
-/// What is to happen to the call of `name` that is the `nth` of its function and the `total`th of all.
-pub fn inject(name: &str, nth: u64, total: u64) -> Result<(), i32> {
+fn read(part: &str) -> Option<Rule> {
+    let (call, effect) = match part.split_once('~') {
+        Some((call, time)) => (call, Effect::Delay(duration(time)?)),
+        None => {
+            let (call, error) = part.rsplit_once('=')?;
+            (call, Effect::Fail(status::by_name(error)?))
+        }
+    };
+    let (name, when) = if let Some((name, n)) = call.split_once('@') {
+        (
+            name,
+            When::Nth {
+                n: n.parse().ok().filter(|n| *n > 0)?,
+                seen: 0,
+            },
+        )
+    } else if let Some((name, rest)) = call.split_once('%') {
+        let (p, seed) = match rest.split_once("/seed=") {
+            Some((p, seed)) => (p, seed.parse().ok()?),
+            None => (rest, 1),
+        };
+        let p = p.parse().ok().filter(|p| (0.0..=1.0).contains(p))?;
+        (name, When::Probability { p, state: seed })
+    } else {
+        (call, When::Always)
+    };
+    (name == "*" || name.starts_with("cu")).then(|| Rule {
+        name: name.to_string(),
+        when,
+        effect,
+    })
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        _ => return None,
+    };
+    Some(Duration::from_micros(
+        digits.parse::<u64>().ok()?.checked_mul(unit)?,
+    ))
+}
+
+impl When {
+    /// Whether this call is meant.
+    fn hits(&mut self) -> bool {
+        match self {
+            When::Always => true,
+            When::Nth { n, seen } => {
+                *seen += 1;
+                seen == n
+            }
+            When::Probability { p, state } => random(state) < *p,
+        }
+    }
+}
+
+/// A number from 0 to 1 (splitmix64).
+fn random(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// What is to happen to this call.
+pub fn inject(name: &str) -> Result<(), i32> {
     if !ACTIVE.load(Ordering::Acquire) {
         return Ok(());
     }
     let mut delay = Duration::ZERO;
     let mut failure = None;
-    {
-        let mut guard = lock(&RULES);
-        let (rules, seed) = &mut *guard;
-        for rule in rules.iter() {
-            let any = rule.name == "*";
-            if !any && rule.name != name && rule.name != base(name) {
-                continue;
-            }
-            let hit = match rule.when {
-                When::Always => true,
-                When::Nth(n) => n == if any { total } else { nth },
-                When::Probability(p) => {
-                    *seed ^= *seed << 13;
-                    *seed ^= *seed >> 7;
-                    *seed ^= *seed << 17;
-                    ((*seed >> 11) as f64 / (1u64 << 53) as f64) < p
-                }
-            };
+    for rule in lock(&RULES).iter_mut() {
+        let meant = rule.name == "*" || rule.name == name || rule.name == base(name);
+        if meant && rule.when.hits() {
             match rule.effect {
-                Effect::Fail(status) if hit => failure = Some(status),
-                Effect::Delay(time) if hit => delay += time,
-                _ => {}
+                Effect::Fail(status) => failure = failure.or(Some(status)),
+                Effect::Delay(time) => delay += time,
             }
         }
     }
@@ -110,32 +143,61 @@ pub fn inject(name: &str, nth: u64, total: u64) -> Result<(), i32> {
     failure.map_or(Ok(()), Err)
 }
 
-/// The name without its version.
-fn base(name: &str) -> &str {
-    match name.rfind("_v") {
-        Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
-        _ => name,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_and_nonsense_is_named() {
+    fn rules_are_read() {
+        let rule = |text| parse(text).unwrap();
         assert_eq!(
-            parse("cuMemAlloc@3=OUT_OF_MEMORY"),
-            Ok(Rule {
+            rule("cuMemAlloc@3=OUT_OF_MEMORY"),
+            Rule {
                 name: "cuMemAlloc".into(),
-                when: When::Nth(3),
+                when: When::Nth { n: 3, seen: 0 },
                 effect: Effect::Fail(status::OUT_OF_MEMORY)
-            })
+            }
         );
-        assert!(parse("cuLaunchKernel~200us").is_ok());
-        assert!(parse("cuMemAlloc@x=OUT_OF_MEMORY")
-            .unwrap_err()
-            .contains("cuMemAlloc@x"));
-        assert!(parse("cuMemAlloc=NO_SUCH_ERROR").is_err());
+        assert_eq!(
+            rule("cuMemAlloc%0.1/seed=7=CUDA_ERROR_OUT_OF_MEMORY").when,
+            When::Probability { p: 0.1, state: 7 }
+        );
+        assert_eq!(
+            rule("cuLaunchKernel~200us").effect,
+            Effect::Delay(Duration::from_micros(200))
+        );
+        assert_eq!(rule("*@17=999").name, "*");
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for text in [
+            "cuMemAlloc@x=OUT_OF_MEMORY",
+            "cuMemAlloc@0=OUT_OF_MEMORY",
+            "cuMemAlloc%2=OUT_OF_MEMORY",
+            "cuMemAlloc=NO_SUCH_ERROR",
+            "cuMemAlloc",
+            "cuLaunchKernel~200",
+            "malloc=UNKNOWN",
+        ] {
+            assert!(parse(text).unwrap_err().contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_nth_call_fails_once() {
+        let mut when = When::Nth { n: 2, seen: 0 };
+        assert_eq!([(); 4].map(|()| when.hits()), [false, true, false, false]);
+    }
+
+    #[test]
+    fn the_same_seed_fails_the_same_calls() {
+        let run = || {
+            let mut when = When::Probability { p: 0.3, state: 7 };
+            (0..100).map(|_| when.hits()).collect::<Vec<_>>()
+        };
+        assert_eq!(run(), run());
+        let hits = run().iter().filter(|hit| **hit).count();
+        assert!((15..45).contains(&hits), "{hits}");
     }
 }

@@ -1,9 +1,8 @@
-//! Counts of everything that was made and destroyed, calls, faults and misused handles.
+//! Counts: what was made and destroyed, which functions were called, how often programs erred.
 
-use crate::table::lock;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::ptr;
+use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +15,14 @@ pub enum Kind {
     Graph,
     Exec,
     Memory,
-    Host,
+    AsyncMemory,
+    HostMemory,
+    UserObject,
+    Pool,
 }
 
 /// The kinds with the names that reports and `cusim*` functions use.
-pub const KINDS: [(Kind, &str); 8] = [
+pub const KINDS: [(Kind, &str); 11] = [
     (Kind::Context, "context"),
     (Kind::Module, "module"),
     (Kind::Stream, "stream"),
@@ -28,14 +30,16 @@ pub const KINDS: [(Kind, &str); 8] = [
     (Kind::Graph, "graph"),
     (Kind::Exec, "exec"),
     (Kind::Memory, "memory"),
-    (Kind::Host, "host"),
+    (Kind::AsyncMemory, "async"),
+    (Kind::HostMemory, "host"),
+    (Kind::UserObject, "object"),
+    (Kind::Pool, "pool"),
 ];
 
-static MADE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
-static DESTROYED: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+static MADE: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
+static DESTROYED: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static BAD_HANDLES: AtomicU64 = AtomicU64::new(0);
-static CALLS: Mutex<Option<HashMap<&'static str, u64>>> = Mutex::new(None);
 
 /// Counts a new object.
 pub fn made(kind: Kind) {
@@ -49,10 +53,9 @@ pub fn destroyed(kind: Kind) {
 
 /// Made and destroyed so far.
 pub fn counts(kind: Kind) -> (u64, u64) {
-    (
-        MADE[kind as usize].load(Relaxed),
-        DESTROYED[kind as usize].load(Relaxed),
-    )
+    // Destroyed first: another thread may make and destroy in between.
+    let destroyed = DESTROYED[kind as usize].load(Relaxed);
+    (MADE[kind as usize].load(Relaxed).max(destroyed), destroyed)
 }
 
 /// The kind with a name.
@@ -83,43 +86,79 @@ pub fn bad_handles() -> u64 {
     BAD_HANDLES.load(Relaxed)
 }
 
-/// Counts a call; gives its number among the calls of this function and among all calls.
-pub fn call(name: &'static str) -> (u64, u64) {
-    static ALL: AtomicU64 = AtomicU64::new(0);
-    let mut calls = lock(&CALLS);
-    let count = calls
-        .get_or_insert_with(HashMap::new)
-        .entry(name)
-        .or_insert(0);
-    *count += 1;
-    (*count, ALL.fetch_add(1, Relaxed) + 1)
+/// A function of the interface, with its count of calls.
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    calls: AtomicU64,
+    listed: AtomicBool,
+    refused: AtomicBool,
+    next: AtomicPtr<Function>,
 }
 
-/// Calls so far: of one function, or of all.
+/// The functions that were called so far, linked.
+static CALLED: AtomicPtr<Function> = AtomicPtr::new(ptr::null_mut());
+
+impl Function {
+    /// A function that was not called yet.
+    pub const fn new(name: &'static str) -> Self {
+        Function {
+            name,
+            calls: AtomicU64::new(0),
+            listed: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Whether this is the first time that somebody asks.
+    pub fn is_first_refusal(&self) -> bool {
+        !self.refused.swap(true, Relaxed)
+    }
+
+    /// Counts a call.
+    pub fn called(&'static self) {
+        self.calls.fetch_add(1, Relaxed);
+        if self.listed.load(Relaxed) || self.listed.swap(true, Relaxed) {
+            return;
+        }
+        let this = ptr::from_ref(self).cast_mut();
+        let mut head = CALLED.load(Ordering::Acquire);
+        loop {
+            self.next.store(head, Relaxed);
+            match CALLED.compare_exchange(head, this, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+}
+
+/// Every function that was called, with its count.
+pub fn functions() -> Vec<(&'static str, u64)> {
+    let mut found = Vec::new();
+    let mut at = CALLED.load(Ordering::Acquire);
+    // SAFETY: the list links statics, and a function is in it only once.
+    while let Some(function) = unsafe { at.as_ref() } {
+        found.push((function.name, function.calls.load(Relaxed)));
+        at = function.next.load(Relaxed);
+    }
+    found
+}
+
+/// Calls so far: of one function, with or without its version, or of all.
 pub fn calls(name: Option<&str>) -> u64 {
-    let calls = lock(&CALLS);
-    let Some(calls) = calls.as_ref() else {
-        return 0;
-    };
-    match name {
-        Some(name) => calls.get(name).copied().unwrap_or(0),
-        None => calls.values().sum(),
-    }
+    functions()
+        .into_iter()
+        .filter(|(called, _)| name.is_none_or(|name| name == *called || name == base(called)))
+        .map(|(_, count)| count)
+        .sum()
 }
 
-/// A table of what is live, for people.
-pub fn report() -> String {
-    let mut text = String::from("simulator: kind       made  destroyed       live\n");
-    for (kind, name) in KINDS {
-        let (made, destroyed) = counts(kind);
-        let live = made - destroyed;
-        text += &format!("simulator: {name:<8} {made:>6} {destroyed:>10} {live:>10}\n");
+/// The name of a function without its version.
+pub fn base(name: &str) -> &str {
+    match name.rfind("_v") {
+        Some(at) if name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
+        _ => name,
     }
-    text += &format!(
-        "simulator: {} bytes of device memory live, {} faults, {} uses of dead handles\n",
-        crate::memory::bytes_live(),
-        faults(),
-        bad_handles()
-    );
-    text
 }

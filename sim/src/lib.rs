@@ -8,8 +8,10 @@
 //! beside it, which hold the state: one concept a file.
 
 pub mod api;
+pub mod callback;
 pub mod capture;
 pub mod context;
+pub mod copy;
 pub mod device;
 pub mod entry;
 pub mod event;
@@ -18,7 +20,9 @@ pub mod graph;
 pub mod ledger;
 pub mod memory;
 pub mod module;
+pub mod report;
 pub mod status;
 pub mod stream;
 pub mod table;
 pub mod work;
+pub mod worker;

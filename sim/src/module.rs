@@ -1,59 +1,84 @@
 //! Modules: PTX that was compiled, its variables in device memory, its kernels.
 
+use crate::context::Context;
+use crate::device;
 use crate::ledger::Kind;
-use crate::memory;
-use crate::status::{Result, INVALID_IMAGE, INVALID_PTX, NOT_FOUND};
+use crate::memory::{self, Block};
+use crate::status::*;
 use crate::table::{fresh_handle, lock, Table};
-use cudagraph_ptx::{Program, Space};
+use cudagraph_ptx::{Kernel, Program, Space};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A loaded module.
 pub struct Module {
+    /// Its handle.
+    pub handle: usize,
     /// The compiled code.
     pub program: Program,
     /// The address of each variable.
     pub globals: Vec<u64>,
     /// Handle of its context.
     pub context_handle: usize,
+    unloaded: AtomicBool,
     functions: Mutex<HashMap<usize, usize>>,
 }
 
-/// A kernel, with the module that it keeps in memory.
+/// A kernel, with the module that it keeps in the simulator's own memory.
 pub struct Function {
+    /// Its handle.
+    pub handle: usize,
     /// The module.
     pub module: Arc<Module>,
     /// Its number among the module's kernels.
     pub index: usize,
+    /// Dynamic shared memory that the program asked for; -1 before.
+    pub dynamic_shared: AtomicI32,
+    /// Preferred share of shared memory as set, without effect.
+    pub carveout: AtomicI32,
+    name: OnceLock<CString>,
 }
 
 /// The live modules.
 pub static MODULES: Table<Module> = Table::new(Kind::Module);
 static FUNCTIONS: Mutex<Option<HashMap<usize, Arc<Function>>>> = Mutex::new(None);
 
+/// The newest version of PTX that is accepted, 90 for 9.0.
+const NEWEST_PTX: u32 = 90;
+/// The device's architecture.
+const TARGET: u32 = 90;
+
+type Loaded<T> = std::result::Result<T, (i32, String)>;
+
 impl Module {
     /// Compiles an image and allocates its variables. The text explains a failure.
-    pub fn load(image: &[u8], context: usize) -> std::result::Result<Arc<Module>, (i32, String)> {
-        if image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba]) {
-            let text = "the simulator runs PTX, not machine code (cubin or fatbin)";
-            return Err((INVALID_IMAGE, text.to_string()));
-        }
-        let program =
-            Program::compile(image).map_err(|e| (INVALID_PTX, format!("ptx simulator: {e}")))?;
+    pub fn load(image: &[u8], context: &Context) -> Loaded<Arc<Module>> {
+        let handle = fresh_handle();
         let mut module = Module {
-            program,
+            handle,
+            program: compile(image)?,
             globals: Vec::new(),
-            context_handle: context,
+            context_handle: context.handle,
+            unloaded: AtomicBool::new(false),
             functions: Mutex::default(),
         };
         for index in 0..module.program.globals().len() {
-            let size = module.program.globals()[index].size.max(1);
-            let address = memory::allocate(size, context, false)
-                .map_err(|status| (status, "no memory for the module's variables".to_string()))?;
+            let global = &module.program.globals()[index];
+            let kind = memory::Kind::Variable;
+            let mut block = Block::new(global.size.max(1), context.device, context.handle, kind);
+            block.writable = global.space == Space::Global;
+            let address = memory::allocate(block).map_err(|status| {
+                module.free_variables();
+                (status, "no memory for the module's variables".to_string())
+            })?;
             module.globals.push(address);
         }
         module.initialize();
-        Ok(Arc::new(module))
+        let module = Arc::new(module);
+        MODULES.insert_as(handle, module.clone());
+        Ok(module)
     }
 
     fn initialize(&self) {
@@ -82,8 +107,12 @@ impl Module {
         let mut functions = lock(&self.functions);
         let handle = *functions.entry(index).or_insert_with(fresh_handle);
         let function = Arc::new(Function {
+            handle,
             module: self.clone(),
             index,
+            dynamic_shared: AtomicI32::new(-1),
+            carveout: AtomicI32::new(-1),
+            name: OnceLock::new(),
         });
         lock(&FUNCTIONS)
             .get_or_insert_with(HashMap::new)
@@ -112,17 +141,75 @@ impl Module {
             .sum()
     }
 
+    /// Whether its code is gone.
+    pub fn is_unloaded(&self) -> bool {
+        self.unloaded.load(Ordering::Acquire)
+    }
+
     fn unload(&self) {
+        self.unloaded.store(true, Ordering::Release);
         let handles: Vec<usize> = lock(&self.functions).values().copied().collect();
         if let Some(functions) = lock(&FUNCTIONS).as_mut() {
             handles.iter().for_each(|handle| {
                 functions.remove(handle);
             });
         }
-        self.globals
-            .iter()
-            .for_each(|address| memory::free_variable(*address));
+        self.free_variables();
     }
+
+    fn free_variables(&self) {
+        for address in &self.globals {
+            // They go with their context if that is first.
+            let _ = memory::free(*address, |block| block.kind == memory::Kind::Variable);
+        }
+    }
+}
+
+impl Function {
+    /// What the compiler knows of it.
+    pub fn kernel(&self) -> &Kernel {
+        &self.module.program.kernels()[self.index]
+    }
+
+    /// Its name for C.
+    pub fn c_name(&self) -> &CStr {
+        let make = || CString::new(self.kernel().name.as_str()).unwrap_or_default();
+        self.name.get_or_init(make)
+    }
+
+    /// The most dynamic shared memory that a launch may ask for.
+    pub fn most_dynamic_shared(&self) -> u32 {
+        let own = self.kernel().static_shared_bytes;
+        let asked = self.dynamic_shared.load(Ordering::Relaxed);
+        u32::try_from(asked).unwrap_or(device::SHARED.saturating_sub(own))
+    }
+}
+
+fn compile(image: &[u8]) -> Loaded<Program> {
+    if is_binary(image) {
+        let text = "the simulator runs PTX, not machine code (cubin or fatbin)";
+        return Err((INVALID_IMAGE, text.to_string()));
+    }
+    let program = Program::compile(image).map_err(|e| (INVALID_PTX, format!("ptx: {e}")))?;
+    for kernel in program.kernels() {
+        if kernel.ptx_version > NEWEST_PTX {
+            let text = format!(
+                "ptx: version {} is newer than {NEWEST_PTX}",
+                kernel.ptx_version
+            );
+            return Err((UNSUPPORTED_PTX_VERSION, text));
+        }
+        if kernel.target > TARGET {
+            let text = format!("ptx: target sm_{} is newer than sm_{TARGET}", kernel.target);
+            return Err((INVALID_PTX, text));
+        }
+    }
+    Ok(program)
+}
+
+/// Whether an image, of which the first four bytes are looked at, is machine code.
+pub fn is_binary(image: &[u8]) -> bool {
+    image.starts_with(b"\x7fELF") || image.starts_with(&[0x50, 0xed, 0x55, 0xba])
 }
 
 /// Unloads a module: using its kernels is an error from now on.
@@ -133,19 +220,18 @@ pub fn unload(handle: usize) -> Result<()> {
 
 /// Takes the modules of a context that goes.
 pub fn remove_context(context: usize) {
-    MODULES
-        .remove_where(|m| m.context_handle == context)
-        .iter()
-        .for_each(|m| m.unload());
+    let gone = MODULES.remove_where(|m| m.context_handle == context);
+    gone.iter().for_each(|m| m.unload());
 }
 
 /// The kernel with a handle.
 pub fn function(handle: usize) -> Result<Arc<Function>> {
-    let found = lock(&FUNCTIONS)
-        .as_ref()
-        .and_then(|functions| functions.get(&handle).cloned());
+    let functions = lock(&FUNCTIONS);
+    let found = functions.as_ref().and_then(|all| all.get(&handle).cloned());
     found.ok_or_else(|| {
-        crate::ledger::bad_handle();
-        crate::status::INVALID_HANDLE
+        if handle != 0 {
+            crate::ledger::bad_handle();
+        }
+        INVALID_HANDLE
     })
 }

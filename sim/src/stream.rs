@@ -1,38 +1,27 @@
-//! Streams: queues of work, each emptied by a thread of its own.
+//! Streams: their handles, and in which order their work runs.
 
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::event::Moment;
 use crate::ledger::Kind;
-use crate::status::{Result, CONTEXT_IS_DESTROYED};
+use crate::status::{Result, CONTEXT_IS_DESTROYED, INVALID_HANDLE};
 use crate::table::{fresh_handle, lock, Table};
-use crate::work::Work;
-use std::collections::VecDeque;
+use crate::worker::{Queue, Task};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-/// Launches that a stream takes before a further one waits.
-const CAPACITY: usize = 1021;
+/// The priority of the most urgent streams; 0 is that of the least urgent.
+pub const GREATEST_PRIORITY: i32 = -5;
 
 /// The handle values that stand for the NULL stream.
-pub const NULL_HANDLES: [usize; 2] = [0, 1];
+const NULL_HANDLES: [usize; 2] = [0, 1];
+/// The handle value that stands for a thread's own default stream.
+const PER_THREAD_HANDLE: usize = 2;
 
-/// One entry of a queue.
-pub enum Task {
-    /// Work, one operation after the other.
-    Work(Vec<Work>),
-    /// Waits for a moment.
-    Wait(Arc<Moment>),
-    /// Marks a moment.
-    Mark(Arc<Moment>),
-}
-
-#[derive(Default)]
-struct Queue {
-    tasks: VecDeque<Task>,
-    running: bool,
-    launches: usize,
-    started: bool,
-    closed: bool,
+/// Whether a handle names one of the streams that are always there.
+pub fn is_default(handle: usize) -> bool {
+    handle <= PER_THREAD_HANDLE
 }
 
 /// A stream.
@@ -45,29 +34,31 @@ pub struct Stream {
     pub context: Weak<Context>,
     /// Handle of that context.
     pub context_handle: usize,
+    /// The device of that context.
+    pub device: i32,
     /// Flags as given: 1 is non-blocking.
     pub flags: u32,
     /// Priority as given.
     pub priority: i32,
-    queue: Mutex<Queue>,
-    changed: Condvar,
+    queue: Arc<Queue>,
 }
 
 static STREAMS: Table<Stream> = Table::new(Kind::Stream);
-static PAUSED: Mutex<bool> = Mutex::new(false);
-static RESUMED: Condvar = Condvar::new();
-/// Whether a stream was ever used in a way that orders it with others.
+/// Destroyed streams whose work may still go on.
+static ORPHANS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
+/// The default streams of threads.
+static OF_THREADS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
+/// Whether a NULL stream was ever used.
 static NULL_USED: AtomicBool = AtomicBool::new(false);
 
-/// Holds all streams until [`resume`].
-pub fn pause() {
-    *lock(&PAUSED) = true;
+thread_local! {
+    static PER_THREAD: Cell<bool> = const { Cell::new(false) };
+    static OWN: RefCell<HashMap<usize, Arc<Stream>>> = RefCell::new(HashMap::new());
 }
 
-/// Lets held streams go on.
-pub fn resume() {
-    *lock(&PAUSED) = false;
-    RESUMED.notify_all();
+/// Makes the handle 0 mean the thread's own default stream, or the NULL stream; tells what it meant.
+pub fn set_per_thread(own: bool) -> bool {
+    PER_THREAD.replace(own)
 }
 
 impl Stream {
@@ -78,10 +69,10 @@ impl Stream {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             context: Arc::downgrade(context),
             context_handle: context.handle,
+            device: context.device,
             flags,
             priority,
-            queue: Mutex::default(),
-            changed: Condvar::new(),
+            queue: Queue::new(Arc::downgrade(context)),
         })
     }
 
@@ -98,10 +89,14 @@ impl Stream {
         stream
     }
 
-    /// The stream with a handle: a NULL handle is that of the current context.
+    /// The stream with a handle, in working order. The default streams are those of the current context.
     pub fn get(handle: usize) -> Result<Arc<Stream>> {
+        let own = handle == PER_THREAD_HANDLE || (handle == 0 && PER_THREAD.get());
+        if own {
+            return per_thread(&context::current()?);
+        }
         if NULL_HANDLES.contains(&handle) {
-            return crate::context::current()?.null_stream();
+            return context::current()?.null_stream();
         }
         let stream = STREAMS.get(handle)?;
         stream.context()?;
@@ -110,9 +105,14 @@ impl Stream {
 
     /// Takes the stream's handle away; its work goes on.
     pub fn destroy(handle: usize) -> Result<Arc<Stream>> {
+        if is_default(handle) {
+            return Err(INVALID_HANDLE);
+        }
         let stream = STREAMS.remove(handle)?;
-        lock(&stream.queue).closed = true;
-        stream.changed.notify_all();
+        let mut orphans = lock(&ORPHANS);
+        orphans.retain(|orphan| !orphan.is_idle());
+        orphans.push(stream.clone());
+        stream.queue.close();
         Ok(stream)
     }
 
@@ -136,157 +136,90 @@ impl Stream {
     /// Enqueues a task; a launch waits while the queue is full.
     pub fn push(self: &Arc<Self>, task: Task) -> Result<()> {
         let context = self.context()?;
-        for moment in self.order_with_others(&context)? {
-            self.push_one(Task::Wait(moment));
+        for moment in self.comes_after(&context)? {
+            self.queue.push(Task::Wait(moment));
         }
-        self.push_one(task);
+        self.queue.push(task);
         Ok(())
     }
 
     /// What blocking streams and the NULL stream have to wait for before their next task.
-    fn order_with_others(&self, context: &Arc<Context>) -> Result<Vec<Arc<Moment>>> {
+    fn comes_after(&self, context: &Arc<Context>) -> Result<Vec<Arc<Moment>>> {
         if self.is_null() {
             NULL_USED.store(true, Ordering::Release);
-            let others = STREAMS.all();
-            let blocking = others
-                .iter()
-                .filter(|s| s.is_blocking() && s.context_handle == context.handle);
-            return Ok(blocking.filter_map(|s| s.mark_if_busy()).collect());
+            let blocking = handled(context.handle)
+                .into_iter()
+                .filter(|s| s.is_blocking());
+            return Ok(blocking.filter_map(|s| s.end_of_work()).collect());
         }
         if self.is_blocking() && NULL_USED.load(Ordering::Acquire) {
-            return Ok(context.null_stream()?.mark_if_busy().into_iter().collect());
+            return Ok(context.null_stream()?.end_of_work().into_iter().collect());
         }
         Ok(Vec::new())
     }
 
-    fn mark_if_busy(self: &Arc<Self>) -> Option<Arc<Moment>> {
+    /// The moment when everything that is in the stream now is done, unless that is so already.
+    fn end_of_work(&self) -> Option<Arc<Moment>> {
         if self.is_idle() {
             return None;
         }
         let moment = Arc::new(Moment::default());
-        self.push_one(Task::Mark(moment.clone()));
+        self.queue.push(Task::Mark(moment.clone()));
         Some(moment)
-    }
-
-    fn push_one(self: &Arc<Self>, task: Task) {
-        let is_launch = matches!(task, Task::Work(_));
-        let mut queue = lock(&self.queue);
-        while is_launch && queue.launches >= CAPACITY {
-            queue = self.changed.wait(queue).unwrap_or_else(|e| e.into_inner());
-        }
-        queue.launches += usize::from(is_launch);
-        queue.tasks.push_back(task);
-        if !queue.started {
-            queue.started = true;
-            let stream = self.clone();
-            let spawned = std::thread::Builder::new()
-                .name(format!("cuda stream {}", self.id))
-                .spawn(move || stream.work());
-            if spawned.is_err() {
-                eprintln!("simulator: no thread could be started for a stream");
-                std::process::abort();
-            }
-        }
-        drop(queue);
-        self.changed.notify_all();
-    }
-
-    /// What the stream's thread does until the stream is closed and empty.
-    fn work(&self) {
-        loop {
-            let mut queue = lock(&self.queue);
-            let task = loop {
-                if let Some(task) = queue.tasks.pop_front() {
-                    queue.running = true;
-                    break task;
-                }
-                if queue.closed {
-                    return;
-                }
-                queue = self.changed.wait(queue).unwrap_or_else(|e| e.into_inner());
-            };
-            drop(queue);
-            self.run(&task);
-            let mut queue = lock(&self.queue);
-            queue.running = false;
-            queue.launches -= usize::from(matches!(task, Task::Work(_)));
-            drop(queue);
-            drop(task);
-            self.changed.notify_all();
-        }
-    }
-
-    fn run(&self, task: &Task) {
-        let mut paused = lock(&PAUSED);
-        while *paused {
-            paused = RESUMED.wait(paused).unwrap_or_else(|e| e.into_inner());
-        }
-        drop(paused);
-        match task {
-            Task::Work(all) => {
-                if let Some(context) = self.context.upgrade() {
-                    all.iter().for_each(|work| work.run(&context));
-                }
-            }
-            Task::Wait(moment) => moment.wait(),
-            Task::Mark(moment) => moment.happen(),
-        }
     }
 
     /// Whether nothing is queued or running.
     pub fn is_idle(&self) -> bool {
-        let queue = lock(&self.queue);
-        queue.tasks.is_empty() && !queue.running
+        self.queue.is_idle()
     }
 
-    /// Waits until nothing is queued or running.
+    /// Waits for everything that is in the stream now.
     pub fn wait_idle(&self) {
-        let mut queue = lock(&self.queue);
-        while !queue.tasks.is_empty() || queue.running {
-            queue = self.changed.wait(queue).unwrap_or_else(|e| e.into_inner());
-        }
+        self.queue.wait_idle();
     }
 }
 
-/// Streams that lost their handle with work pending are still waited for.
-fn of_context(context: usize) -> Vec<Arc<Stream>> {
-    let mut streams = STREAMS.all();
-    streams.retain(|s| s.context_handle == context);
-    if let Ok(context) = Context::get(context) {
-        streams.extend(context.null_stream());
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.queue.close();
     }
-    streams.extend(
-        orphans()
-            .into_iter()
-            .filter(|s| s.context_handle == context),
-    );
+}
+
+/// The default stream of this thread in a context.
+fn per_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
+    OWN.with_borrow_mut(|own| {
+        let stale = |s: &Arc<Stream>| s.context.upgrade().is_none_or(|c| c.is_destroyed());
+        own.retain(|_, stream| !stale(stream));
+        let stream = own.entry(context.handle).or_insert_with(|| {
+            let stream = Stream::new(context, fresh_handle(), 0, 0);
+            let mut all = lock(&OF_THREADS);
+            all.retain(|weak| weak.strong_count() > 0);
+            all.push(Arc::downgrade(&stream));
+            stream
+        });
+        Ok(stream.clone())
+    })
+}
+
+/// The streams of a context, without its NULL stream.
+fn handled(context: usize) -> Vec<Arc<Stream>> {
+    let mut streams = STREAMS.all();
+    streams.extend(lock(&ORPHANS).iter().cloned());
+    streams.extend(lock(&OF_THREADS).iter().filter_map(Weak::upgrade));
+    streams.retain(|s| s.context_handle == context);
     streams
 }
 
-static ORPHANS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
-
-/// Remembers a destroyed stream whose work goes on.
-pub fn orphan(stream: &Arc<Stream>) {
-    let mut orphans = lock(&ORPHANS);
-    orphans.retain(|weak| weak.upgrade().is_some_and(|s| !s.is_idle()));
-    orphans.push(Arc::downgrade(stream));
-}
-
-fn orphans() -> Vec<Arc<Stream>> {
-    lock(&ORPHANS).iter().filter_map(Weak::upgrade).collect()
-}
-
 /// Waits for all work in a context.
-pub fn wait_idle(context: usize) {
-    of_context(context)
-        .iter()
-        .for_each(|stream| stream.wait_idle());
+pub fn wait_idle(context: &Context) {
+    let mut streams = handled(context.handle);
+    streams.extend(context.null_stream());
+    streams.iter().for_each(|stream| stream.wait_idle());
 }
 
 /// Takes the streams of a context that goes.
 pub fn remove_context(context: usize) {
     for stream in STREAMS.remove_where(|s| s.context_handle == context) {
-        lock(&stream.queue).closed = true;
-        stream.changed.notify_all();
+        stream.queue.close();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ledger::{self, Kind};
 use crate::status::{Result, CONTEXT_IS_DESTROYED, INVALID_HANDLE};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,10 +19,16 @@ pub fn fresh_handle() -> usize {
     NEXT.fetch_add(0x40, Ordering::Relaxed)
 }
 
-/// The live objects of one kind.
+/// The objects of one kind.
 pub struct Table<T> {
     kind: Kind,
-    live: Mutex<Option<HashMap<usize, Arc<T>>>>,
+    objects: Mutex<Option<Objects<T>>>,
+}
+
+struct Objects<T> {
+    live: HashMap<usize, Arc<T>>,
+    /// Handles of objects that went with their context.
+    orphaned: HashSet<usize>,
 }
 
 impl<T> Table<T> {
@@ -30,8 +36,15 @@ impl<T> Table<T> {
     pub const fn new(kind: Kind) -> Self {
         Table {
             kind,
-            live: Mutex::new(None),
+            objects: Mutex::new(None),
         }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Objects<T>) -> R) -> R {
+        f(lock(&self.objects).get_or_insert_with(|| Objects {
+            live: HashMap::new(),
+            orphaned: HashSet::new(),
+        }))
     }
 
     /// Adds an object and gives its handle.
@@ -44,69 +57,61 @@ impl<T> Table<T> {
     /// Adds an object under a handle that was made before.
     pub fn insert_as(&self, handle: usize, object: Arc<T>) {
         ledger::made(self.kind);
-        lock(&self.live)
-            .get_or_insert_with(HashMap::new)
-            .insert(handle, object);
+        self.with(|objects| objects.live.insert(handle, object));
     }
 
     /// The object with a handle.
     pub fn get(&self, handle: usize) -> Result<Arc<T>> {
-        let found = lock(&self.live)
-            .as_ref()
-            .and_then(|live| live.get(&handle).cloned());
-        found.ok_or_else(|| {
-            if handle != 0 {
-                ledger::bad_handle();
-            }
-            INVALID_HANDLE
+        self.with(|objects| match objects.live.get(&handle) {
+            Some(object) => Ok(object.clone()),
+            None => Err(objects.missing(handle)),
         })
+    }
+
+    /// Whether a handle is live; asking is no misuse.
+    pub fn is_live(&self, handle: usize) -> bool {
+        self.with(|objects| objects.live.contains_key(&handle))
     }
 
     /// Takes the object out: its handle is dead from now on.
     pub fn remove(&self, handle: usize) -> Result<Arc<T>> {
-        let taken = lock(&self.live)
-            .as_mut()
-            .and_then(|live| live.remove(&handle));
-        match taken {
+        self.with(|objects| match objects.live.remove(&handle) {
             Some(object) => {
                 ledger::destroyed(self.kind);
                 Ok(object)
             }
-            None => {
-                if handle != 0 {
-                    ledger::bad_handle();
-                }
-                Err(INVALID_HANDLE)
-            }
-        }
+            None => Err(objects.missing(handle)),
+        })
     }
 
     /// Takes out all objects that `of` picks: their context goes.
     pub fn remove_where(&self, of: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
-        let mut live = lock(&self.live);
-        let Some(live) = live.as_mut() else {
-            return Vec::new();
-        };
-        let handles: Vec<usize> = live
-            .iter()
-            .filter(|(_, o)| of(o))
-            .map(|(h, _)| *h)
-            .collect();
-        handles
-            .into_iter()
-            .filter_map(|handle| live.remove(&handle))
-            .inspect(|_| ledger::destroyed(self.kind))
-            .collect()
+        self.with(|objects| {
+            let picked = objects.live.iter().filter(|(_, object)| of(object));
+            let handles: Vec<usize> = picked.map(|(handle, _)| *handle).collect();
+            objects.orphaned.extend(&handles);
+            let taken = handles
+                .iter()
+                .filter_map(|handle| objects.live.remove(handle));
+            taken.inspect(|_| ledger::destroyed(self.kind)).collect()
+        })
     }
 
     /// Every live object.
     pub fn all(&self) -> Vec<Arc<T>> {
-        lock(&self.live)
-            .as_ref()
-            .map(|live| live.values().cloned().collect())
-            .unwrap_or_default()
+        self.with(|objects| objects.live.values().cloned().collect())
     }
 }
 
-/// What an operation on a dead context answers.
-pub const DEAD_CONTEXT: i32 = CONTEXT_IS_DESTROYED;
+impl<T> Objects<T> {
+    /// Why there is no such object: counts the misuse.
+    fn missing(&self, handle: usize) -> i32 {
+        if self.orphaned.contains(&handle) {
+            return CONTEXT_IS_DESTROYED;
+        }
+        if handle != 0 {
+            ledger::bad_handle();
+        }
+        INVALID_HANDLE
+    }
+}

@@ -1,199 +1,229 @@
 //! Pieces of work, as they stand in a stream's queue and in a graph.
 
+use crate::callback;
 use crate::context::Context;
-use crate::ledger;
-use crate::memory::{self, DeviceMemory};
+use crate::copy::{Copy, Fill, Upload};
+use crate::event::{Event, Moment};
+use crate::memory::{self, graph::GraphMemory};
 use crate::module::Function;
+use crate::report;
 use crate::status::*;
-use cudagraph_ptx::{FaultKind, Launch};
-use std::sync::Arc;
+use crate::{entry, ledger};
+use cudagraph_ptx::{Fault, FaultKind, Launch};
+use std::sync::{Arc, OnceLock};
 
-/// Where a copy's bytes come from or go to.
-#[derive(Clone, Copy, Debug)]
-pub enum Place {
-    /// Device memory.
-    Device(u64),
-    /// Host memory.
-    Host(usize),
+/// The values of a kernel's parameters.
+pub struct Params {
+    /// The parameter block.
+    pub bytes: Box<[u8]>,
+    pointers: OnceLock<Box<[usize]>>,
+}
+
+impl Params {
+    /// A parameter block.
+    pub fn new(bytes: Vec<u8>) -> Arc<Params> {
+        Arc::new(Params {
+            bytes: bytes.into(),
+            pointers: OnceLock::new(),
+        })
+    }
+
+    /// One address for each parameter, as C wants them. They live as long as the block.
+    pub fn pointers(&self, function: &Function) -> *const usize {
+        let make = || {
+            let params = function.kernel().params.iter();
+            let base = self.bytes.as_ptr() as usize;
+            params.map(|p| base + p.offset as usize).collect()
+        };
+        self.pointers.get_or_init(make).as_ptr()
+    }
+}
+
+/// A launch of a kernel.
+#[derive(Clone)]
+pub struct Kernel {
+    /// The kernel.
+    pub function: Arc<Function>,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory.
+    pub shared: u32,
+    /// Parameters.
+    pub params: Arc<Params>,
+}
+
+/// A function of the program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Host {
+    /// Its address.
+    pub function: usize,
+    /// What it is given.
+    pub data: usize,
 }
 
 /// One operation.
 #[derive(Clone)]
 pub enum Work {
-    /// A kernel with its parameter block.
-    Kernel {
-        /// The kernel.
-        function: Arc<Function>,
-        /// Blocks.
-        grid: [u32; 3],
-        /// Threads of a block.
-        block: [u32; 3],
-        /// Dynamic shared memory.
-        shared: u32,
-        /// The parameter block.
-        params: Arc<[u8]>,
-    },
+    /// A kernel.
+    Kernel(Kernel),
     /// A copy.
-    Copy {
-        /// To.
-        to: Place,
-        /// From.
-        from: Place,
-        /// Bytes.
-        size: usize,
-    },
+    Copy(Copy),
     /// A copy of bytes that were taken from the host before.
-    Upload {
-        /// Device address.
-        to: u64,
-        /// The bytes.
-        bytes: Arc<[u8]>,
-    },
+    Upload(Upload),
     /// A fill.
-    Fill {
-        /// Device address.
-        to: u64,
-        /// Bytes of an element.
-        width: usize,
-        /// The element.
-        value: u32,
-        /// Elements.
-        count: usize,
-    },
+    Fill(Fill),
+    /// A call of the program.
+    Host(Host),
+    /// A call of the program that is told the status of the stream (`cuStreamAddCallback`).
+    Callback(Host, usize),
+    /// Records an event: in a graph.
+    Record(Arc<Event>),
+    /// Waits for an event: in a graph.
+    Wait(Arc<Event>),
+    /// Marks a moment: an event's record in one launch of a graph.
+    Mark(Arc<Moment>),
+    /// Waits for a moment: an event's in one launch of a graph.
+    Await(Option<Arc<Moment>>),
+    /// Makes memory: in a graph.
+    Alloc(Arc<GraphMemory>),
+    /// Frees memory of a graph.
+    Free(Arc<GraphMemory>),
+    /// Frees stream-ordered memory.
+    Retire(u64),
     /// Nothing: joins branches.
     Empty,
 }
 
 impl Work {
     /// The work with what it reads from pageable host memory taken now.
-    pub fn with_host_bytes(&self) -> Result<Work> {
-        match *self {
-            Work::Copy {
-                to: Place::Device(to),
-                from: Place::Host(from),
-                size,
-            } => Ok(Work::Upload {
-                to,
-                bytes: memory::read_host(from, size)?.into(),
-            }),
-            _ => Ok(self.clone()),
+    pub fn with_host_bytes(self) -> Result<Work> {
+        match self {
+            Work::Copy(copy) if copy.reads_pageable() => {
+                let taken = copy.taken().inspect_err(|_| ledger::fault());
+                Ok(Work::Upload(taken.map_err(|_| INVALID_VALUE)?))
+            }
+            work => Ok(work),
         }
     }
 
     /// Does it. A failure is reported and breaks the context.
     pub fn run(&self, context: &Context) {
-        if context.check().is_err() {
-            return;
+        let state = context.check();
+        if let (Work::Callback(host, stream), Err(status)) = (self, state) {
+            return call_back(*host, *stream, status);
         }
-        if let Err(status) = self.attempt() {
-            ledger::fault();
-            context.fail(status);
+        if state.is_ok() {
+            if let Err(status) = self.attempt(context) {
+                ledger::fault();
+                context.fail(status);
+            }
         }
     }
 
-    fn attempt(&self) -> Result<()> {
+    fn attempt(&self, context: &Context) -> Result<()> {
         match self {
-            Work::Kernel {
-                function,
-                grid,
-                block,
-                shared,
-                params,
-            } => {
-                let mut launch = Launch::new(function.index, &DeviceMemory);
-                launch.grid = *grid;
-                launch.block = *block;
-                launch.dynamic_shared_bytes = *shared;
-                launch.params = params;
-                launch.globals = &function.module.globals;
-                function.module.program.run(&launch).map_err(|fault| {
-                    eprintln!("simulator: {fault}");
-                    if fault.address != 0 {
-                        eprintln!("simulator: {}", memory::describe(fault.address));
-                    }
-                    status_of(fault.kind)
-                })
-            }
-            Work::Copy { to, from, size } => copy(*to, *from, *size),
-            Work::Upload { to, bytes } => {
-                check_device("copy to", *to, bytes.len())?;
-                // SAFETY: checked just now; the source is ours.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), *to as *mut u8, bytes.len())
-                };
+            Work::Kernel(kernel) => kernel.run(context),
+            Work::Copy(copy) => copy.run(),
+            Work::Upload(upload) => upload.run(),
+            Work::Fill(fill) => fill.run(),
+            Work::Host(host) => {
+                callback::call(*host);
                 Ok(())
             }
-            Work::Fill {
-                to,
-                width,
-                value,
-                count,
-            } => {
-                check_device("fill", *to, width * count)?;
-                for index in 0..*count {
-                    let at = (*to as usize + index * width) as *mut u8;
-                    let bytes = value.to_le_bytes();
-                    // SAFETY: inside the range that was checked.
-                    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, *width) };
-                }
+            Work::Callback(host, stream) => {
+                call_back(*host, *stream, 0);
                 Ok(())
             }
-            Work::Empty => Ok(()),
+            Work::Mark(moment) => {
+                moment.happen();
+                Ok(())
+            }
+            Work::Await(moment) => {
+                moment.iter().for_each(|moment| moment.wait());
+                Ok(())
+            }
+            Work::Alloc(memory) => memory.make(),
+            Work::Free(memory) => memory.unmake(),
+            Work::Retire(address) => {
+                memory::retire(*address);
+                Ok(())
+            }
+            // Events of a graph are replaced by moments when it is launched.
+            Work::Record(_) | Work::Wait(_) | Work::Empty => Ok(()),
         }
     }
 }
 
-fn copy(to: Place, from: Place, size: usize) -> Result<()> {
-    match (to, from) {
-        (Place::Device(to), Place::Device(from)) => {
-            check_device("copy to", to, size)?;
-            check_device("copy from", from, size)?;
-            // SAFETY: both ranges were checked just now.
-            unsafe { std::ptr::copy(from as *const u8, to as *mut u8, size) };
-            Ok(())
+fn call_back(host: Host, stream: usize, status: i32) {
+    // SAFETY: C passes a function of this type, with data that it vouches for.
+    let function: extern "C" fn(usize, i32, usize) =
+        unsafe { std::mem::transmute::<usize, _>(host.function) };
+    entry::callback(|| function(stream, status, host.data));
+}
+
+impl Kernel {
+    /// Refuses what the device cannot run, as the driver does when it is asked for the launch.
+    pub fn check(&self) -> Result<()> {
+        use crate::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED};
+        let kernel = self.function.kernel();
+        for dimension in 0..3 {
+            let (blocks, threads) = (self.grid[dimension], self.block[dimension]);
+            if !(1..=MAX_GRID[dimension]).contains(&blocks)
+                || !(1..=MAX_BLOCK[dimension]).contains(&threads)
+            {
+                return Err(INVALID_VALUE);
+            }
         }
-        (Place::Host(to), Place::Device(from)) => {
-            check_device("copy from", from, size)?;
-            memory::write_host(to, from, size).map_err(|_| bad_host(to, size))
+        let threads: u64 = self.block.iter().map(|n| u64::from(*n)).product();
+        let shared = u64::from(self.shared) + u64::from(kernel.static_shared_bytes);
+        let fits = threads <= u64::from(MAX_THREADS.min(kernel.max_threads))
+            && kernel
+                .required_block
+                .is_none_or(|block| block == self.block)
+            && (shared <= u64::from(SHARED) || self.shared <= self.function.most_dynamic_shared());
+        fits.then_some(()).ok_or(INVALID_VALUE)
+    }
+
+    fn run(&self, context: &Context) -> Result<()> {
+        let module = &self.function.module;
+        if module.is_unloaded() {
+            let name = &self.function.kernel().name;
+            report::say(&format!(
+                "kernel `{name}` belongs to a module that was unloaded"
+            ));
+            return Err(ILLEGAL_ADDRESS);
         }
-        (Place::Device(to), Place::Host(from)) => {
-            check_device("copy to", to, size)?;
-            let bytes = memory::read_host(from, size).map_err(|_| bad_host(from, size))?;
-            // SAFETY: the destination was checked just now.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, size) };
-            Ok(())
-        }
-        (Place::Host(to), Place::Host(from)) => {
-            let bytes = memory::read_host(from, size).map_err(|_| bad_host(from, size))?;
-            memory::write_host(to, bytes.as_ptr() as u64, size).map_err(|_| bad_host(to, size))
-        }
+        let memory = context.memory();
+        let mut launch = Launch::new(self.function.index, &memory);
+        launch.grid = self.grid;
+        launch.block = self.block;
+        launch.dynamic_shared_bytes = self.shared;
+        launch.params = &self.params.bytes;
+        launch.globals = &module.globals;
+        launch.stack_bytes = context.limit(0).unwrap_or(1024) as u32;
+        module
+            .program
+            .run(&launch)
+            .map_err(|fault| report_fault(&fault))
     }
 }
 
-fn bad_host(address: usize, size: usize) -> i32 {
-    eprintln!(
-        "simulator: a copy of {size} bytes uses host memory at 0x{address:x} that is not there"
-    );
-    ILLEGAL_ADDRESS
-}
-
-fn check_device(what: &str, address: u64, size: usize) -> Result<()> {
-    if memory::is_valid(address, size as u64) {
-        return Ok(());
+/// Tells people of a fault; the driver's error for it.
+fn report_fault(fault: &Fault) -> i32 {
+    report::say(&fault.to_string());
+    if fault.size != 0 {
+        report::say(&memory::describe(fault.address));
     }
-    eprintln!("simulator: illegal {what} {size} bytes at 0x{address:x}");
-    eprintln!("simulator: {}", memory::describe(address));
-    Err(ILLEGAL_ADDRESS)
-}
-
-fn status_of(kind: FaultKind) -> i32 {
-    match kind {
+    match fault.kind {
         FaultKind::IllegalAddress | FaultKind::ReadOnly => ILLEGAL_ADDRESS,
         FaultKind::MisalignedAddress => MISALIGNED_ADDRESS,
         FaultKind::InvalidAddressSpace => INVALID_ADDRESS_SPACE,
         FaultKind::InvalidProgramCounter => INVALID_PC,
-        FaultKind::IllegalInstruction | FaultKind::Trap => ILLEGAL_INSTRUCTION,
+        FaultKind::IllegalInstruction => ILLEGAL_INSTRUCTION,
         FaultKind::Assert => ASSERT,
+        FaultKind::StackOverflow => HARDWARE_STACK_ERROR,
         FaultKind::Deadlock | FaultKind::BudgetExceeded => LAUNCH_TIMEOUT,
         _ => LAUNCH_FAILED,
     }

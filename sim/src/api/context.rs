@@ -2,14 +2,38 @@
 
 use super::{functions, Out};
 use crate::context::{self, Context};
-use crate::status::{INVALID_VALUE, UNSUPPORTED_LIMIT};
-use crate::table::lock;
-use crate::{capture, device, memory, stream};
+use crate::status::*;
+use crate::{capture, device, stream};
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+/// Flags that a context may have: how to wait, and others without effect here.
+const FLAGS: u32 = 0xff;
+
+fn create(handle: Out<usize>, flags: u32, device: i32) -> Result<()> {
+    handle.required()?;
+    device::check(device)?;
+    if flags & !FLAGS != 0 || (flags & 7).count_ones() > 1 {
+        return Err(INVALID_VALUE);
+    }
+    let created = Context::create(device, flags);
+    context::push(created.handle);
+    handle.set(created.handle);
+    Ok(())
+}
+
+/// Waits for everything in a context.
+fn synchronize(context: &Context) -> Result<()> {
+    capture::waits_for_context(context.handle)?;
+    stream::wait_idle(context);
+    context.check()
+}
 
 functions! {
     fn cuDevicePrimaryCtxRetain(handle: Out<usize>, device: i32) {
+        handle.required()?;
         device::check(device)?;
-        handle.required()?.set(context::retain_primary(device).handle);
+        handle.set(context::retain_primary(device).handle);
         Ok(())
     }
 
@@ -25,21 +49,49 @@ functions! {
 
     fn cuDevicePrimaryCtxGetState(device: i32, flags: Out<u32>, active: Out<i32>) {
         device::check(device)?;
-        flags.set(0);
-        active.set(context::primary_is_active(device) as i32);
+        let (now, is_active) = context::primary_state(device);
+        flags.set(now);
+        active.set(i32::from(is_active));
+        Ok(())
+    }
+
+    fn cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) {
+        device::check(device)?;
+        if flags & !FLAGS != 0 {
+            return Err(INVALID_VALUE);
+        }
+        context::set_primary_flags(device, flags);
         Ok(())
     }
 
     fn cuCtxCreate_v2(handle: Out<usize>, flags: u32, device: i32) {
-        device::check(device)?;
-        let handle = handle.required()?;
-        let created = Context::create(device, flags);
-        context::push(created.handle);
-        handle.set(created.handle);
-        Ok(())
+        create(handle, flags, device)
+    }
+
+    fn cuCtxCreate_v3(
+        handle: Out<usize>,
+        _affinity: *const c_void,
+        count: i32,
+        flags: u32,
+        device: i32,
+    ) {
+        if count != 0 {
+            return Err(UNSUPPORTED_EXEC_AFFINITY);
+        }
+        create(handle, flags, device)
+    }
+
+    fn cuCtxCreate_v4(handle: Out<usize>, params: Out<[usize; 3]>, flags: u32, device: i32) {
+        if !params.is_null() && params.get()?[1..] != [0, 0] {
+            return Err(NOT_SUPPORTED);
+        }
+        create(handle, flags, device)
     }
 
     fn cuCtxDestroy_v2(handle: usize) {
+        if context::is_primary(handle) {
+            return Err(INVALID_CONTEXT);
+        }
         let context = Context::get(handle)?;
         if context::current_handle() == handle {
             context::pop()?;
@@ -67,93 +119,125 @@ functions! {
     }
 
     fn cuCtxPopCurrent_v2(handle: Out<usize>) {
-        let popped = context::pop()?;
-        handle.set(popped);
+        handle.set(context::pop()?);
         Ok(())
     }
 
     fn cuCtxGetDevice(device: Out<i32>) {
-        device.required()?.set(context::current()?.device);
+        device.required()?.set(context::current_even_broken()?.device);
+        Ok(())
+    }
+
+    fn cuCtxGetDevice_v2(device: Out<i32>, handle: usize) {
+        let context = match handle {
+            0 => context::current_even_broken()?,
+            handle => Context::get(handle)?,
+        };
+        device.required()?.set(context.device);
+        Ok(())
+    }
+
+    fn cuCtxGetId(handle: usize, id: Out<u64>) {
+        let context = match handle {
+            0 => context::current_even_broken()?,
+            handle => Context::get(handle)?,
+        };
+        id.required()?.set(context.id);
         Ok(())
     }
 
     fn cuCtxGetFlags(flags: Out<u32>) {
-        flags.required()?.set(context::current()?.flags);
+        flags.required()?.set(context::current()?.flags.load(Ordering::Acquire));
+        Ok(())
+    }
+
+    fn cuCtxSetFlags(flags: u32) {
+        let context = context::current()?;
+        if flags & !FLAGS != 0 {
+            return Err(INVALID_VALUE);
+        }
+        context.flags.store(flags, Ordering::Release);
+        Ok(())
+    }
+
+    fn cuCtxGetApiVersion(handle: usize, version: Out<u32>) {
+        if handle == 0 {
+            context::current()?;
+        } else {
+            Context::get(handle)?;
+        }
+        version.required()?.set(3020);
         Ok(())
     }
 
     fn cuCtxGetLimit(value: Out<usize>, limit: i32) {
-        let context = context::current()?;
-        let limits = lock(&context.limits);
-        value.required()?.set(*limits.get(limit as usize).ok_or(UNSUPPORTED_LIMIT)?);
+        value.required()?.set(context::current()?.limit(limit)?);
         Ok(())
     }
 
     fn cuCtxSetLimit(limit: i32, value: usize) {
-        let context = context::current()?;
-        *lock(&context.limits).get_mut(limit as usize).ok_or(UNSUPPORTED_LIMIT)? = value;
+        context::current()?.set_limit(limit, value)
+    }
+
+    fn cuCtxGetCacheConfig(config: Out<i32>) {
+        config.required()?.set(context::current()?.cache_config.load(Ordering::Relaxed));
         Ok(())
     }
 
-    fn cuCtxSynchronize() {
+    fn cuCtxSetCacheConfig(config: i32) {
         let context = context::current()?;
-        capture::waits_for_context(context.handle)?;
-        stream::wait_idle(context.handle);
-        context.check()
+        if !(0..=3).contains(&config) {
+            return Err(INVALID_VALUE);
+        }
+        context.cache_config.store(config, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn cuCtxGetSharedMemConfig(config: Out<i32>) {
+        context::current()?;
+        config.required()?.set(1);
+        Ok(())
+    }
+
+    fn cuCtxSetSharedMemConfig(config: i32) {
+        context::current()?;
+        if (0..=2).contains(&config) { Ok(()) } else { Err(INVALID_VALUE) }
+    }
+
+    fn cuCtxResetPersistingL2Cache() {
+        context::current().map(|_| ())
+    }
+
+    fn cuCtxSynchronize() {
+        synchronize(&*context::current()?)
+    }
+
+    fn cuCtxSynchronize_v2(handle: usize) {
+        match handle {
+            0 => synchronize(&*context::current()?),
+            handle => synchronize(&*Context::get(handle)?),
+        }
     }
 
     fn cuCtxGetStreamPriorityRange(least: Out<i32>, greatest: Out<i32>) {
         context::current()?;
         least.set(0);
-        greatest.set(-5);
+        greatest.set(stream::GREATEST_PRIORITY);
         Ok(())
     }
 
-    fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
-        context::current()?;
-        free.set((memory::total() - memory::bytes_live()) as usize);
-        total.set(memory::total() as usize);
-        Ok(())
-    }
-
-    fn cuMemAlloc_v2(address: Out<u64>, size: usize) {
-        let address = address.required()?;
+    fn cuCtxEnablePeerAccess(peer: usize, flags: u32) {
         let context = context::current()?;
-        capture::unsafe_call()?;
-        address.set(memory::allocate(size as u64, context.handle, true)?);
-        Ok(())
-    }
-
-    fn cuMemFree_v2(address: u64) {
-        if address == 0 {
-            return Ok(());
+        let peer = Context::get(peer)?;
+        if flags != 0 {
+            return Err(INVALID_VALUE);
         }
-        capture::unsafe_call()?;
-        let block = memory::block_at(address).ok_or(INVALID_VALUE);
-        if let Ok(block) = block {
-            // As on a GPU: memory goes back only when nothing can be using it.
-            stream::wait_idle(block.context);
-            Context::get(block.context)?.check()?;
-        }
-        memory::free(address)
+        context.set_peer(peer.device, true)
     }
 
-    fn cuMemAllocHost_v2(address: Out<usize>, size: usize) {
-        context::current()?;
-        capture::unsafe_call()?;
-        address.required()?.set(memory::allocate_host(size)?);
-        Ok(())
-    }
-
-    fn cuMemFreeHost(address: usize) {
-        capture::unsafe_call()?;
-        memory::free_host(address)
-    }
-
-    fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
-        let block = memory::block_at(address).ok_or(crate::status::NOT_FOUND)?;
-        base.set(block.start);
-        size.set(block.size as usize);
-        Ok(())
+    fn cuCtxDisablePeerAccess(peer: usize) {
+        let context = context::current()?;
+        let peer = Context::get(peer)?;
+        context.set_peer(peer.device, false)
     }
 }

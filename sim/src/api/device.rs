@@ -1,64 +1,69 @@
 //! Starting, errors, devices.
 
-use super::{functions, Out};
-use crate::status::{ALL, INVALID_VALUE, NO_DEVICE};
+use super::{function, functions, write_text, Out};
+use crate::status::{Result, ALL, INVALID_DEVICE, INVALID_VALUE, NO_DEVICE};
 use crate::{device, entry, memory};
-use std::ffi::{c_char, c_void};
+use std::ffi::c_char;
 
-/// `cuInit` of the driver.
-#[no_mangle]
-pub extern "C" fn cuInit(flags: u32) -> i32 {
-    entry::run_early("cuInit", || {
-        if flags != 0 {
-            return Err(INVALID_VALUE);
-        }
-        if device::count() == 0 {
-            return Err(NO_DEVICE);
-        }
-        entry::initialize();
-        Ok(())
-    })
-}
+/// The version that is reported: 13.0.
+pub const VERSION: i32 = 13000;
 
-/// `cuDriverGetVersion` of the driver.
-#[no_mangle]
-pub extern "C" fn cuDriverGetVersion(version: Out<i32>) -> i32 {
-    entry::run_early("cuDriverGetVersion", || {
-        version.required()?.set(13000);
-        Ok(())
-    })
-}
+function!(run_early, cuInit, (), (flags: u32), {
+    if flags != 0 {
+        return Err(INVALID_VALUE);
+    }
+    if device::count() == 0 {
+        return Err(NO_DEVICE);
+    }
+    entry::initialize();
+    Ok(())
+});
+
+function!(run_early, cuDriverGetVersion, (), (version: Out<i32>), {
+    version.required()?.set(VERSION);
+    Ok(())
+});
+
+type Text = &'static str;
 
 fn status_text(
     status: i32,
-    pick: fn(&(i32, &'static str, &'static str)) -> &'static str,
-) -> *const c_char {
-    ALL.iter()
-        .find(|(s, _, _)| *s == status)
-        .map_or(std::ptr::null(), |e| pick(e).as_ptr().cast())
+    place: Out<*const c_char>,
+    pick: fn(&(i32, Text, Text)) -> Text,
+) -> i32 {
+    let known = ALL.iter().find(|(s, _, _)| *s == status);
+    place.set(known.map_or(std::ptr::null(), |entry| pick(entry).as_ptr().cast()));
+    match known {
+        Some(_) if !place.is_null() => 0,
+        _ => INVALID_VALUE,
+    }
 }
 
 /// `cuGetErrorName` of the driver.
 #[no_mangle]
 pub extern "C" fn cuGetErrorName(status: i32, name: Out<*const c_char>) -> i32 {
-    let text = status_text(status, |e| e.1);
-    name.set(text);
-    if text.is_null() {
-        INVALID_VALUE
-    } else {
-        0
-    }
+    status_text(status, name, |entry| entry.1)
 }
 
 /// `cuGetErrorString` of the driver.
 #[no_mangle]
 pub extern "C" fn cuGetErrorString(status: i32, description: Out<*const c_char>) -> i32 {
-    let text = status_text(status, |e| e.2);
-    description.set(text);
-    if text.is_null() {
-        INVALID_VALUE
+    status_text(status, description, |entry| entry.2)
+}
+
+fn uuid(place: Out<[u8; 16]>, device: i32) -> Result<()> {
+    device::check(device)?;
+    let mut bytes = *b"cudagraph sim  \0";
+    bytes[15] = device as u8;
+    place.required()?.set(bytes);
+    Ok(())
+}
+
+fn in_range(value: i32, low: i32, high: i32) -> Result<()> {
+    if (low..=high).contains(&value) {
+        Ok(())
     } else {
-        0
+        Err(INVALID_VALUE)
     }
 }
 
@@ -69,16 +74,15 @@ functions! {
     }
 
     fn cuDeviceGet(device: Out<i32>, ordinal: i32) {
+        device.required()?;
         device::check(ordinal)?;
-        device.required()?.set(ordinal);
+        device.set(ordinal);
         Ok(())
     }
 
     fn cuDeviceGetName(name: Out<u8>, length: i32, device: i32) {
         device::check(device)?;
-        let length = usize::try_from(length).map_err(|_| INVALID_VALUE)?;
-        name.required()?.fill(device::NAME.bytes(), length);
-        Ok(())
+        write_text(name, usize::try_from(length).map_err(|_| INVALID_VALUE)?, device::NAME)
     }
 
     fn cuDeviceGetAttribute(value: Out<i32>, attribute: i32, device: i32) {
@@ -92,6 +96,12 @@ functions! {
         Ok(())
     }
 
+    fn cuDeviceComputeCapability(major: Out<i32>, minor: Out<i32>, device: i32) {
+        major.required()?.set(device::attribute(75, device)?);
+        minor.required()?.set(device::attribute(76, device)?);
+        Ok(())
+    }
+
     fn cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
         device::check(device)?;
         device::check(peer)?;
@@ -99,36 +109,37 @@ functions! {
         Ok(())
     }
 
-    fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) {
+    fn cuDeviceGetP2PAttribute(value: Out<i32>, attribute: i32, device: i32, peer: i32) {
+        value.required()?;
         device::check(device)?;
-        let mut bytes = *b"cudagraph sim  \0";
-        bytes[15] = device as u8;
-        uuid.required()?.set(bytes);
+        device::check(peer)?;
+        in_range(attribute, 1, 5)?;
+        if device == peer {
+            return Err(INVALID_DEVICE);
+        }
+        // Access and native atomics, and no arrays; all pairs are as fast as each other.
+        value.set((2..=3).contains(&attribute) as i32);
         Ok(())
     }
-}
 
-/// `cuGetProcAddress_v2` of the driver: the newest form of a function by its plain name.
-#[no_mangle]
-pub extern "C" fn cuGetProcAddress_v2(
-    symbol: *const c_char,
-    function: Out<*mut c_void>,
-    _version: i32,
-    _flags: u64,
-    status: Out<i32>,
-) -> i32 {
-    entry::run_early("cuGetProcAddress_v2", || {
-        let name = super::text(symbol)?;
-        let found = ["_v4", "_v3", "_v2", ""].iter().find_map(|version| {
-            let name = std::ffi::CString::new(format!("{name}{version}")).ok()?;
-            // SAFETY: looks a name up among what is loaded.
-            let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-            (!address.is_null()).then_some(address)
-        });
-        function
-            .required()?
-            .set(found.unwrap_or(std::ptr::null_mut()));
-        status.set(i32::from(found.is_none()));
-        found.map(|_| ()).ok_or(crate::status::NOT_FOUND)
-    })
+    fn cuDeviceGetUuid(uuid_place: Out<[u8; 16]>, device: i32) {
+        uuid(uuid_place, device)
+    }
+
+    fn cuDeviceGetUuid_v2(uuid_place: Out<[u8; 16]>, device: i32) {
+        uuid(uuid_place, device)
+    }
+
+    fn cuDeviceGetPCIBusId(name: Out<u8>, length: i32, device: i32) {
+        device::check(device)?;
+        let length = usize::try_from(length).map_err(|_| INVALID_VALUE)?;
+        write_text(name, length, &device::pci_name(device))
+    }
+
+    fn cuDeviceGetByPCIBusId(device: Out<i32>, name: *const c_char) {
+        let name = super::text(name)?;
+        let found = (0..device::count()).find(|d| device::pci_name(*d).eq_ignore_ascii_case(name));
+        device.required()?.set(found.ok_or(INVALID_DEVICE)?);
+        Ok(())
+    }
 }

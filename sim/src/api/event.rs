@@ -3,17 +3,19 @@
 use super::{functions, Out};
 use crate::capture::{self, Waiting};
 use crate::context;
-use crate::event::{Event, Moment, Recorded, EVENTS};
+use crate::event::{Event, Recorded, EVENTS};
 use crate::status::*;
-use crate::stream::{Stream, Task};
-use crate::table::lock;
-use std::sync::{Arc, Mutex};
+use crate::stream::Stream;
+use crate::worker::Task;
 
-fn recorded(event: &Event) -> Recorded {
-    lock(&event.recorded).clone()
-}
+const EXTERNAL: u32 = 1;
+const DISABLE_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
 
-fn record(handle: usize, stream: usize) -> Result<()> {
+fn record(handle: usize, stream: usize, flags: u32) -> Result<()> {
+    if flags > EXTERNAL {
+        return Err(INVALID_VALUE);
+    }
     let event = EVENTS.get(handle)?;
     let stream = Stream::get(stream)?;
     if stream.context_handle != event.context_handle {
@@ -21,115 +23,128 @@ fn record(handle: usize, stream: usize) -> Result<()> {
     }
     if stream.is_null() {
         capture::uses_null_stream(stream.context_handle)?;
-    } else if let Some(captured) = capture::record(&event, &stream) {
+    } else if let Some(captured) = capture::record(&event, &stream, flags == EXTERNAL) {
         return captured;
     }
-    let moment = Arc::new(Moment::default());
-    *lock(&event.recorded) = Recorded::Moment(moment.clone());
-    stream.push(Task::Mark(moment))
+    // Outside of a capture there is no node to make.
+    if flags == EXTERNAL {
+        return Err(INVALID_VALUE);
+    }
+    stream.push(Task::Mark(event.record_moment()))
+}
+
+fn wait(stream: usize, handle: usize, flags: u32) -> Result<()> {
+    let event = EVENTS.get(handle)?;
+    let stream = Stream::get(stream)?;
+    if flags > EXTERNAL {
+        return Err(INVALID_VALUE);
+    }
+    if stream.is_null() {
+        capture::uses_null_stream(stream.context_handle)?;
+    }
+    if flags == EXTERNAL {
+        return capture::wait_external(&event, &stream).unwrap_or(Err(INVALID_VALUE));
+    }
+    match capture::wait(&event, &stream)? {
+        Waiting::Captured => Ok(()),
+        Waiting::Plain => match event.moment() {
+            Some(moment) if moment.at().is_none() => stream.push(Task::Wait(moment)),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Asks about an event: an error for one that belongs to a capture, and unsafe while others are open.
+fn ask(handle: usize) -> Result<std::sync::Arc<Event>> {
+    let event = EVENTS.get(handle)?;
+    if let Recorded::Captured(id, _) = event.recorded() {
+        return Err(capture::query_captured(id));
+    }
+    capture::unsafe_call()?;
+    Ok(event)
+}
+
+fn check_context(event: &Event) -> Result<()> {
+    event
+        .context
+        .upgrade()
+        .map_or(Err(CONTEXT_IS_DESTROYED), |context| context.check())
+}
+
+fn elapsed(milliseconds: Out<f32>, start: usize, end: usize) -> Result<()> {
+    milliseconds.required()?;
+    let mut times = [None; 2];
+    for (slot, handle) in times.iter_mut().zip([start, end]) {
+        let event = EVENTS.get(handle)?;
+        check_context(&event)?;
+        match event.recorded() {
+            Recorded::Captured(id, _) => return Err(capture::query_captured(id)),
+            Recorded::Moment(moment) if event.flags & DISABLE_TIMING == 0 => {
+                *slot = Some(moment.at().ok_or(NOT_READY)?);
+            }
+            _ => return Err(INVALID_HANDLE),
+        }
+    }
+    if let [Some(start), Some(end)] = times {
+        let seconds = match end.checked_duration_since(start) {
+            Some(after) => after.as_secs_f64(),
+            None => -(start - end).as_secs_f64(),
+        };
+        milliseconds.set((seconds * 1e3) as f32);
+    }
+    Ok(())
 }
 
 functions! {
     fn cuEventCreate(handle: Out<usize>, flags: u32) {
-        let handle = handle.required()?;
+        handle.required()?;
         let context = context::current()?;
-        if flags > 7 || (flags & 4 != 0 && flags & 2 == 0) {
+        if flags > 7 || (flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0) {
             return Err(INVALID_VALUE);
         }
-        handle.set(EVENTS.insert(Arc::new(Event {
-            context: Arc::downgrade(&context),
-            context_handle: context.handle,
-            flags,
-            recorded: Mutex::default(),
-        })));
+        if flags & INTERPROCESS != 0 {
+            return Err(NOT_SUPPORTED);
+        }
+        handle.set(Event::create(&context, flags));
         Ok(())
     }
 
     fn cuEventDestroy_v2(handle: usize) {
-        EVENTS.remove(handle)?;
-        Ok(())
+        EVENTS.remove(handle).map(|_| ())
     }
 
-    fn cuEventRecord(handle: usize, stream: usize) {
-        record(handle, stream)
+    fn cuEventRecord / cuEventRecord_ptsz(handle: usize, stream: usize) {
+        record(handle, stream, 0)
     }
 
-    fn cuEventRecordWithFlags(handle: usize, stream: usize, flags: u32) {
-        if flags > 1 {
-            return Err(INVALID_VALUE);
-        }
-        if flags == 1 {
-            return Err(NOT_SUPPORTED);
-        }
-        record(handle, stream)
+    fn cuEventRecordWithFlags / cuEventRecordWithFlags_ptsz(handle: usize, stream: usize, flags: u32) {
+        record(handle, stream, flags)
     }
 
-    fn cuStreamWaitEvent(stream: usize, handle: usize, flags: u32) {
-        let event = EVENTS.get(handle)?;
-        let stream = Stream::get(stream)?;
-        if flags > 1 {
-            return Err(INVALID_VALUE);
-        }
-        match capture::wait(&event, &stream)? {
-            Waiting::Captured => Ok(()),
-            Waiting::Plain => match recorded(&event) {
-                Recorded::Moment(moment) => stream.push(Task::Wait(moment)),
-                _ => Ok(()),
-            },
-        }
+    fn cuStreamWaitEvent / cuStreamWaitEvent_ptsz(stream: usize, handle: usize, flags: u32) {
+        wait(stream, handle, flags)
     }
 
     fn cuEventQuery(handle: usize) {
-        let event = EVENTS.get(handle)?;
-        match recorded(&event) {
-            Recorded::Captured(id, _) => Err(capture::query_captured(id)),
-            recorded => {
-                capture::unsafe_call()?;
-                if let Some(context) = event.context.upgrade() {
-                    context.check()?;
-                }
-                match recorded {
-                    Recorded::Moment(moment) if moment.at().is_none() => Err(NOT_READY),
-                    _ => Ok(()),
-                }
-            }
+        let event = ask(handle)?;
+        check_context(&event)?;
+        match event.moment() {
+            Some(moment) if moment.at().is_none() => Err(NOT_READY),
+            _ => Ok(()),
         }
     }
 
     fn cuEventSynchronize(handle: usize) {
-        let event = EVENTS.get(handle)?;
-        match recorded(&event) {
-            Recorded::Captured(id, _) => Err(capture::query_captured(id)),
-            recorded => {
-                capture::unsafe_call()?;
-                if let Recorded::Moment(moment) = recorded {
-                    moment.wait();
-                }
-                event.context.upgrade().map_or(Ok(()), |context| context.check())
-            }
-        }
+        let event = ask(handle)?;
+        event.moment().inspect(|moment| moment.wait());
+        check_context(&event)
     }
 
     fn cuEventElapsedTime(milliseconds: Out<f32>, start: usize, end: usize) {
-        let milliseconds = milliseconds.required()?;
-        let mut times = [None; 2];
-        for (slot, handle) in times.iter_mut().zip([start, end]) {
-            let event = EVENTS.get(handle)?;
-            match recorded(&event) {
-                Recorded::Captured(id, _) => return Err(capture::query_captured(id)),
-                Recorded::Moment(moment) if event.flags & 2 == 0 => {
-                    *slot = Some(moment.at().ok_or(NOT_READY)?);
-                }
-                _ => return Err(INVALID_HANDLE),
-            }
-        }
-        if let [Some(start), Some(end)] = times {
-            let seconds = match end.checked_duration_since(start) {
-                Some(after) => after.as_secs_f64(),
-                None => -(start - end).as_secs_f64(),
-            };
-            milliseconds.set((seconds * 1e3) as f32);
-        }
-        Ok(())
+        elapsed(milliseconds, start, end)
+    }
+
+    fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: usize, end: usize) {
+        elapsed(milliseconds, start, end)
     }
 }

@@ -1,83 +1,281 @@
-//! Graphs.
+//! Graphs as a whole: making and destroying them, what is in them, edges, what they keep.
 
-use super::{functions, Out};
-use crate::event::Moment;
-use crate::graph::{Exec, EXECS, GRAPHS};
-use crate::status::{Result, INVALID_VALUE};
-use crate::stream::{Stream, Task};
-use crate::table::lock;
-use crate::{capture, context};
-use std::sync::{Arc, Mutex};
+use super::capture::plain_edges;
+use super::{answer_list, functions, text, EdgeData, Out};
+use crate::graph::{self, dot, object, Graph};
+use crate::status::*;
+use crate::work::Host;
+use std::ffi::c_char;
 
-fn instantiate(exec: Out<usize>, graph: usize) -> Result<()> {
-    let exec = exec.required()?;
-    exec.set(0);
-    let graph = GRAPHS.get(graph).map_err(|_| INVALID_VALUE)?;
-    let context = context::current()?;
-    capture::unsafe_call()?;
-    let nodes = lock(&graph.nodes).clone();
-    exec.set(EXECS.insert(Arc::new(Exec {
-        nodes,
-        context_handle: context.handle,
-        last_launch: Mutex::default(),
-    })));
+/// Answers with the edges of a graph in the driver's way.
+fn edges(graph: usize, from: Out<usize>, to: Out<usize>, count: Out<usize>) -> Result<()> {
+    let found = Graph::get(graph)?.state().edges();
+    if from.is_null() != to.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    let (sources, targets): (Vec<usize>, Vec<usize>) = found.into_iter().unzip();
+    let room = if from.is_null() { 0 } else { count.get()? };
+    answer_list(from, count, &sources)?;
+    if !to.is_null() {
+        count.set(room);
+        answer_list(to, count, &targets)?;
+    }
+    Ok(())
+}
+
+fn before(node: usize) -> Result<Vec<usize>> {
+    let graph = graph::of_node(node)?;
+    let state = graph.state();
+    Ok(state
+        .nodes
+        .get(&node)
+        .map(|n| n.after.iter().copied().collect())
+        .unwrap_or_default())
+}
+
+fn behind(node: usize) -> Result<Vec<usize>> {
+    let graph = graph::of_node(node)?;
+    let state = graph.state();
+    let behind = state.nodes.iter().filter(|(_, n)| n.after.contains(&node));
+    Ok(behind.map(|(handle, _)| *handle).collect())
+}
+
+/// Adds edges or takes them out: all or none.
+fn change_edges(
+    graph: usize,
+    from: Out<usize>,
+    to: Out<usize>,
+    count: usize,
+    change: fn(&mut graph::State, usize, usize) -> Result<()>,
+    undo: fn(&mut graph::State, usize, usize) -> Result<()>,
+) -> Result<()> {
+    let graph = Graph::get(graph)?;
+    if graph.has_memory_nodes() {
+        return Err(NOT_SUPPORTED);
+    }
+    let edges: Vec<(usize, usize)> = from.list(count)?.into_iter().zip(to.list(count)?).collect();
+    let mut state = graph.state();
+    for (index, (from, to)) in edges.iter().enumerate() {
+        if let Err(status) = change(&mut state, *from, *to) {
+            for (from, to) in &edges[..index] {
+                undo(&mut state, *from, *to)?;
+            }
+            return Err(status);
+        }
+    }
+    Ok(())
+}
+
+fn connect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Result<()> {
+    change_edges(
+        graph,
+        from,
+        to,
+        count,
+        graph::State::connect,
+        graph::State::disconnect,
+    )
+}
+
+fn disconnect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Result<()> {
+    change_edges(
+        graph,
+        from,
+        to,
+        count,
+        graph::State::disconnect,
+        graph::State::connect,
+    )
+}
+
+/// Tells of every edge that it is a plain one.
+fn plain(data: Out<EdgeData>, count: Out<usize>) -> Result<()> {
+    if !data.is_null() {
+        data.fill(std::iter::repeat(EdgeData::default()), count.get()?);
+    }
     Ok(())
 }
 
 functions! {
     fn cuGraphCreate(graph: Out<usize>, flags: u32) {
+        graph.required()?;
         if flags != 0 {
             return Err(INVALID_VALUE);
         }
-        let made = crate::graph::Graph::new(Vec::new(), context::current_handle());
-        graph.required()?.set(GRAPHS.insert(made));
-        Ok(())
-    }
-
-    fn cuGraphGetNodes(graph: usize, nodes: Out<usize>, count: Out<usize>) {
-        let handle = graph;
-        let graph = GRAPHS.get(graph).map_err(|_| INVALID_VALUE)?;
-        let number = lock(&graph.nodes).len();
-        if !nodes.is_null() {
-            // A node's handle is its place in its graph.
-            nodes.fill((0..number).map(|i| handle + 1 + i), count.get()?);
-        }
-        count.required()?.set(number);
-        Ok(())
-    }
-
-    fn cuGraphInstantiateWithFlags(exec: Out<usize>, graph: usize, _flags: u64) {
-        instantiate(exec, graph)
-    }
-
-    fn cuGraphLaunch(exec: usize, stream: usize) {
-        let exec = EXECS.get(exec).map_err(|_| INVALID_VALUE)?;
-        let stream = Stream::get(stream)?;
-        capture::forbidden_on(&stream)?;
-        if stream.is_null() {
-            capture::uses_null_stream(stream.context_handle)?;
-        }
-        // Launches of one exec never overlap. The lock keeps their order that of the calls.
-        let mut last = lock(&exec.last_launch);
-        let work = exec.work()?;
-        if let Some(previous) = last.as_ref().filter(|moment| moment.at().is_none()) {
-            stream.push(Task::Wait(previous.clone()))?;
-        }
-        let end = Arc::new(Moment::default());
-        stream.push(Task::Work(work))?;
-        stream.push(Task::Mark(end.clone()))?;
-        *last = Some(end);
+        graph.set(Graph::create().handle);
         Ok(())
     }
 
     fn cuGraphDestroy(graph: usize) {
-        GRAPHS.remove(graph).map_err(|_| INVALID_VALUE)?;
+        Graph::destroy(graph)
+    }
+
+    fn cuGraphClone(clone: Out<usize>, graph: usize) {
+        clone.required()?;
+        let copy = Graph::get(graph)?.copy(true)?;
+        copy.hand_over();
+        clone.set(copy.handle);
         Ok(())
     }
 
-    fn cuGraphExecDestroy(exec: usize) {
-        capture::unsafe_call()?;
-        EXECS.remove(exec).map_err(|_| INVALID_VALUE)?;
+    fn cuGraphNodeFindInClone(found: Out<usize>, node: usize, clone: usize) {
+        found.required()?.set(0);
+        let clone = Graph::get(clone)?;
+        let state = clone.state();
+        let there = state.clones.get(&node).copied().ok_or(INVALID_VALUE)?;
+        found.set(there);
+        Ok(())
+    }
+
+    fn cuGraphGetNodes(graph: usize, nodes: Out<usize>, count: Out<usize>) {
+        let found: Vec<usize> = Graph::get(graph)?.state().nodes.keys().copied().collect();
+        answer_list(nodes, count, &found)
+    }
+
+    fn cuGraphGetRootNodes(graph: usize, nodes: Out<usize>, count: Out<usize>) {
+        let graph = Graph::get(graph)?;
+        let state = graph.state();
+        let roots = state.nodes.iter().filter(|(_, node)| node.after.is_empty());
+        let found: Vec<usize> = roots.map(|(handle, _)| *handle).collect();
+        answer_list(nodes, count, &found)
+    }
+
+    fn cuGraphGetEdges(graph: usize, from: Out<usize>, to: Out<usize>, count: Out<usize>) {
+        edges(graph, from, to, count)
+    }
+
+    fn cuGraphGetEdges_v2(
+        graph: usize,
+        from: Out<usize>,
+        to: Out<usize>,
+        data: Out<EdgeData>,
+        count: Out<usize>,
+    ) {
+        edges(graph, from, to, count)?;
+        plain(data, count)
+    }
+
+    fn cuGraphNodeGetDependencies(node: usize, nodes: Out<usize>, count: Out<usize>) {
+        answer_list(nodes, count, &before(node)?)
+    }
+
+    fn cuGraphNodeGetDependencies_v2(
+        node: usize,
+        nodes: Out<usize>,
+        data: Out<EdgeData>,
+        count: Out<usize>,
+    ) {
+        answer_list(nodes, count, &before(node)?)?;
+        plain(data, count)
+    }
+
+    fn cuGraphNodeGetDependentNodes(node: usize, nodes: Out<usize>, count: Out<usize>) {
+        answer_list(nodes, count, &behind(node)?)
+    }
+
+    fn cuGraphNodeGetDependentNodes_v2(
+        node: usize,
+        nodes: Out<usize>,
+        data: Out<EdgeData>,
+        count: Out<usize>,
+    ) {
+        answer_list(nodes, count, &behind(node)?)?;
+        plain(data, count)
+    }
+
+    fn cuGraphAddDependencies(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) {
+        connect(graph, from, to, count)
+    }
+
+    fn cuGraphAddDependencies_v2(
+        graph: usize,
+        from: Out<usize>,
+        to: Out<usize>,
+        data: Out<EdgeData>,
+        count: usize,
+    ) {
+        plain_edges(data, count)?;
+        connect(graph, from, to, count)
+    }
+
+    fn cuGraphRemoveDependencies(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) {
+        disconnect(graph, from, to, count)
+    }
+
+    fn cuGraphRemoveDependencies_v2(
+        graph: usize,
+        from: Out<usize>,
+        to: Out<usize>,
+        data: Out<EdgeData>,
+        count: usize,
+    ) {
+        plain_edges(data, count)?;
+        disconnect(graph, from, to, count)
+    }
+
+    fn cuGraphDestroyNode(node: usize) {
+        let graph = graph::of_node(node)?;
+        if graph.has_memory_nodes() {
+            return Err(NOT_SUPPORTED);
+        }
+        let removed = graph.state().remove(node);
+        removed
+    }
+
+    fn cuGraphDebugDotPrint(graph: usize, path: *const c_char, flags: u32) {
+        let graph = Graph::get(graph)?;
+        let path = text(path)?;
+        if flags >= 1 << 16 {
+            return Err(INVALID_VALUE);
+        }
+        std::fs::write(path, dot::text(&graph, flags)).map_err(|_| OPERATING_SYSTEM)
+    }
+
+    fn cuUserObjectCreate(
+        object: Out<usize>,
+        data: usize,
+        destructor: usize,
+        references: u32,
+        flags: u32,
+    ) {
+        object.required()?;
+        if destructor == 0 || flags != 1 || !(1..=i32::MAX as u32).contains(&references) {
+            return Err(INVALID_VALUE);
+        }
+        object.set(object::create(Host { function: destructor, data }, references));
+        Ok(())
+    }
+
+    fn cuUserObjectRetain(object: usize, count: u32) {
+        if !(1..=i32::MAX as u32).contains(&count) {
+            return Err(INVALID_VALUE);
+        }
+        object::retain(object, count)
+    }
+
+    fn cuUserObjectRelease(object: usize, count: u32) {
+        if !(1..=i32::MAX as u32).contains(&count) {
+            return Err(INVALID_VALUE);
+        }
+        object::release(object, count)
+    }
+
+    fn cuGraphRetainUserObject(graph: usize, object: usize, count: u32, flags: u32) {
+        let graph = Graph::get(graph)?;
+        if flags > 1 || !(1..=i32::MAX as u32).contains(&count) {
+            return Err(INVALID_VALUE);
+        }
+        let mut state = graph.state();
+        object::keep(&mut state.objects, object, count, flags == 1)
+    }
+
+    fn cuGraphReleaseUserObject(graph: usize, object: usize, count: u32) {
+        let graph = Graph::get(graph)?;
+        if !(1..=i32::MAX as u32).contains(&count) {
+            return Err(INVALID_VALUE);
+        }
+        let gone = graph.state().objects.release(object, count)?;
+        drop(gone);
         Ok(())
     }
 }

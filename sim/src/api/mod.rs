@@ -3,25 +3,49 @@
 //! Everything that a caller passes is checked: handles against the tables of what is live, outputs
 //! against null.
 
+mod capture;
 mod context;
 mod copy;
 mod device;
 mod event;
+mod exec;
 mod graph;
 mod launch;
+mod memory;
+mod missing;
 mod module;
+mod node;
+mod nodes;
+mod older;
+mod pool;
 mod stream;
+mod structs;
+mod symbols;
 mod test;
+
+pub use structs::*;
 
 use crate::status::{Result, INVALID_VALUE};
 use std::ffi::{c_char, CStr};
 
-/// Where a C caller wants an answer.
+/// Where a C caller wants an answer, or keeps an array.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
 pub struct Out<T>(*mut T);
 
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
 impl<T> Out<T> {
+    /// No place.
+    pub fn null() -> Self {
+        Out(std::ptr::null_mut())
+    }
+
     /// Whether there is a place.
     pub fn is_null(self) -> bool {
         self.0.is_null()
@@ -60,6 +84,36 @@ impl<T> Out<T> {
             unsafe { self.0.add(index).write(value) };
         }
     }
+
+    /// The elements of an array of `count` places.
+    pub fn list(self, count: usize) -> Result<Vec<T>>
+    where
+        T: Copy,
+    {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.required()?;
+        // SAFETY: the C caller says that there are so many.
+        Ok((0..count)
+            .map(|index| unsafe { *self.0.add(index) })
+            .collect())
+    }
+}
+
+/// Answers a question for a list in the driver's way: without a place only the number; otherwise as many
+/// as there is room for, and zeros after the last.
+pub(crate) fn answer_list(list: Out<usize>, count: Out<usize>, found: &[usize]) -> Result<()> {
+    count.required()?;
+    if list.is_null() {
+        count.set(found.len());
+        return Ok(());
+    }
+    let room = count.get()?;
+    let padded = found.iter().copied().chain(std::iter::repeat(0));
+    list.fill(padded, room);
+    count.set(found.len().min(room));
+    Ok(())
 }
 
 /// The text of a C string.
@@ -73,14 +127,42 @@ pub(crate) fn text<'a>(pointer: *const c_char) -> Result<&'a str> {
         .map_err(|_| INVALID_VALUE)
 }
 
-/// Defines exported functions whose bodies give a `Result<()>`.
+/// Writes a text and a NUL into an array of `capacity` places, cut to fit.
+pub(crate) fn write_text(place: Out<u8>, capacity: usize, text: &str) -> Result<()> {
+    let last = capacity.checked_sub(1).ok_or(INVALID_VALUE)?;
+    let bytes = text.bytes().take(last).chain([0]);
+    place.required()?.fill(bytes, capacity);
+    Ok(())
+}
+
+/// Defines exported functions whose bodies give a `Result<()>`. The name after a slash is that of the
+/// form whose NULL stream is the calling thread's own.
 macro_rules! functions {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
-        #[doc = concat!("`", stringify!($name), "` of the driver.")]
-        #[no_mangle]
-        pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            $crate::entry::run(stringify!($name), move || $body)
-        }
+    ($(fn $name:ident $(/ $own:ident)? ($($arguments:tt)*) $body:block)*) => {$(
+        $crate::api::function!(run, $name, ($($own)?), ($($arguments)*), $body);
     )*};
 }
 pub(crate) use functions;
+
+/// Defines one exported function; `$run` is the entry that it goes through.
+macro_rules! function {
+    ($run:ident, $name:ident, (), ($($argument:ident: $type:ty),* $(,)?), $body:block) => {
+        #[doc = concat!("`", stringify!($name), "` of the driver.")]
+        #[no_mangle]
+        pub extern "C" fn $name($($argument: $type),*) -> i32 {
+            static FUNCTION: $crate::ledger::Function =
+                $crate::ledger::Function::new(stringify!($name));
+            $crate::entry::$run(&FUNCTION, move || $body)
+        }
+    };
+    ($run:ident, $name:ident, ($own:ident), ($($argument:ident: $type:ty),* $(,)?), $body:block) => {
+        $crate::api::function!($run, $name, (), ($($argument: $type),*), $body);
+
+        #[doc = concat!("`", stringify!($own), "` of the driver.")]
+        #[no_mangle]
+        pub extern "C" fn $own($($argument: $type),*) -> i32 {
+            $crate::entry::per_thread(move || $name($($argument),*))
+        }
+    };
+}
+pub(crate) use function;

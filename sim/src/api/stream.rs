@@ -1,19 +1,21 @@
-//! Streams and captures.
+//! Streams.
 
 use super::{functions, Out};
-use crate::status::{Result, INVALID_VALUE, NOT_READY};
-use crate::stream::{self, Stream};
-use crate::{capture, context};
+use crate::capture;
+use crate::context;
+use crate::status::*;
+use crate::stream::{Stream, GREATEST_PRIORITY};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 fn create(handle: Out<usize>, flags: u32, priority: i32) -> Result<()> {
-    let handle = handle.required()?;
+    handle.required()?;
     let context = context::current()?;
     if flags > 1 {
         return Err(INVALID_VALUE);
     }
-    handle.set(Stream::create(&context, flags, priority.clamp(-5, 0)).handle);
+    let priority = priority.clamp(GREATEST_PRIORITY, 0);
+    handle.set(Stream::create(&context, flags, priority).handle);
     Ok(())
 }
 
@@ -36,91 +38,75 @@ functions! {
     }
 
     fn cuStreamDestroy_v2(handle: usize) {
-        if stream::NULL_HANDLES.contains(&handle) {
-            return Err(crate::status::INVALID_HANDLE);
-        }
         let stream = Stream::destroy(handle)?;
         capture::stream_destroyed(&stream);
-        stream::orphan(&stream);
         Ok(())
     }
 
-    fn cuStreamSynchronize(handle: usize) {
+    fn cuStreamSynchronize / cuStreamSynchronize_ptsz(handle: usize) {
         let stream = Stream::get(handle)?;
         may_ask(&stream)?;
         stream.wait_idle();
-        stream.context()?;
-        Ok(())
+        stream.context().map(|_| ())
     }
 
-    fn cuStreamQuery(handle: usize) {
+    fn cuStreamQuery / cuStreamQuery_ptsz(handle: usize) {
         let stream = Stream::get(handle)?;
         may_ask(&stream)?;
-        if stream.is_idle() {
-            Ok(())
-        } else {
-            Err(NOT_READY)
-        }
+        if stream.is_idle() { Ok(()) } else { Err(NOT_READY) }
     }
 
-    fn cuStreamGetCtx(handle: usize, context: Out<usize>) {
+    fn cuStreamGetCtx / cuStreamGetCtx_ptsz(handle: usize, context: Out<usize>) {
         context.required()?.set(Stream::get(handle)?.context_handle);
         Ok(())
     }
 
-    fn cuStreamGetId(handle: usize, id: Out<u64>) {
+    fn cuStreamGetCtx_v2 / cuStreamGetCtx_v2_ptsz(
+        handle: usize,
+        context: Out<usize>,
+        green: Out<usize>,
+    ) {
+        context.required()?.set(Stream::get(handle)?.context_handle);
+        green.set(0);
+        Ok(())
+    }
+
+    fn cuStreamGetDevice / cuStreamGetDevice_ptsz(handle: usize, device: Out<i32>) {
+        device.required()?.set(Stream::get(handle)?.device);
+        Ok(())
+    }
+
+    fn cuStreamGetId / cuStreamGetId_ptsz(handle: usize, id: Out<u64>) {
         id.required()?.set(Stream::get(handle)?.id);
         Ok(())
     }
 
-    fn cuStreamGetFlags(handle: usize, flags: Out<u32>) {
+    fn cuStreamGetFlags / cuStreamGetFlags_ptsz(handle: usize, flags: Out<u32>) {
         flags.required()?.set(Stream::get(handle)?.flags);
         Ok(())
     }
 
-    fn cuStreamGetPriority(handle: usize, priority: Out<i32>) {
+    fn cuStreamGetPriority / cuStreamGetPriority_ptsz(handle: usize, priority: Out<i32>) {
         priority.required()?.set(Stream::get(handle)?.priority);
         Ok(())
     }
 
-    fn cuStreamBeginCapture_v2(handle: usize, mode: i32) {
-        capture::begin(&Stream::get(handle)?, mode)
+    fn cuStreamCopyAttributes / cuStreamCopyAttributes_ptsz(to: usize, from: usize) {
+        Stream::get(to)?;
+        Stream::get(from).map(|_| ())
     }
 
-    fn cuStreamEndCapture(handle: usize, graph: Out<usize>) {
-        let graph = graph.required()?;
-        graph.set(0);
-        graph.set(capture::end(&Stream::get(handle)?)?);
-        Ok(())
-    }
-
-    fn cuStreamIsCapturing(handle: usize, status: Out<i32>) {
-        let stream = Stream::get(handle)?;
-        status.required()?.set(capture::info(&stream).0);
-        Ok(())
-    }
-
-    fn cuStreamGetCaptureInfo_v2(
+    fn cuStreamSetAttribute / cuStreamSetAttribute_ptsz(
         handle: usize,
-        status: Out<i32>,
-        id: Out<u64>,
-        _graph: Out<usize>,
-        _dependencies: Out<*const usize>,
-        _count: Out<usize>,
+        attribute: u32,
+        value: *const c_void,
     ) {
-        let (now, number) = capture::info(&*Stream::get(handle)?);
-        status.required()?.set(now);
-        id.set(number);
-        Ok(())
-    }
-
-    fn cuThreadExchangeStreamCaptureMode(mode: Out<i32>) {
-        let previous = capture::exchange_mode(mode.get()?)?;
-        mode.set(previous);
-        Ok(())
-    }
-
-    fn cuLaunchHostFunc(_stream: usize, _function: *mut c_void, _data: *mut c_void) {
-        Err(crate::status::NOT_SUPPORTED)
+        Stream::get(handle)?;
+        // An access window, a way to wait, memory domains: hints that change no result.
+        if matches!(attribute, 1 | 3 | 9 | 10) && !value.is_null() {
+            Ok(())
+        } else {
+            Err(INVALID_VALUE)
+        }
     }
 }

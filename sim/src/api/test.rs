@@ -1,8 +1,16 @@
 //! Functions for tests, beyond the driver: `cusim*`.
 
 use super::text;
-use crate::{faults, ledger, memory, stream};
+use crate::{entry, faults, ledger, memory, report, worker};
 use std::ffi::c_char;
+
+/// What a question is answered with where there is nothing to ask: after a fork.
+fn ask(answer: impl FnOnce() -> u64) -> u64 {
+    if entry::is_forked() {
+        return 0;
+    }
+    answer()
+}
 
 fn count(kind: *const c_char, pick: fn((u64, u64)) -> u64) -> u64 {
     let kind = text(kind).ok().and_then(ledger::kind);
@@ -30,10 +38,10 @@ pub extern "C" fn cusimDestroyed(kind: *const c_char) -> u64 {
 /// Bytes of live device memory.
 #[no_mangle]
 pub extern "C" fn cusimBytesLive() -> u64 {
-    memory::bytes_live()
+    ask(memory::bytes_live)
 }
 
-/// Calls of a function so far; of all functions for null.
+/// Calls of a function so far, with or without its version; of all functions for null.
 #[no_mangle]
 pub extern "C" fn cusimCalls(function: *const c_char) -> u64 {
     ledger::calls(text(function).ok())
@@ -52,13 +60,16 @@ pub extern "C" fn cusimBadHandles() -> u64 {
 }
 
 /// Replaces the rules by which calls fail; null or an empty text ends all. 0, or 1 for a text that
-/// cannot be read.
+/// cannot be read, which changes nothing.
 #[no_mangle]
 pub extern "C" fn cusimFail(spec: *const c_char) -> i32 {
+    if entry::is_forked() {
+        return 1;
+    }
     match faults::set(text(spec).unwrap_or("")) {
         Ok(()) => 0,
         Err(why) => {
-            eprintln!("simulator: {why}");
+            report::say(&why);
             1
         }
     }
@@ -67,11 +78,21 @@ pub extern "C" fn cusimFail(spec: *const c_char) -> i32 {
 /// Holds all streams: what is enqueued stays pending until [`cusimResume`].
 #[no_mangle]
 pub extern "C" fn cusimPause() {
-    stream::pause();
+    worker::pause();
 }
 
 /// Lets held streams go on.
 #[no_mangle]
 pub extern "C" fn cusimResume() {
-    stream::resume();
+    if !entry::is_forked() {
+        worker::resume();
+    }
+}
+
+/// Writes the table of what is live to stderr, as at exit with `CUDAGRAPH_SIM_REPORT=1`.
+#[no_mangle]
+pub extern "C" fn cusimReport() {
+    if !entry::is_forked() {
+        report::at_exit();
+    }
 }

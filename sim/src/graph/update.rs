@@ -1,0 +1,171 @@
+//! Putting the nodes of another graph of the same form into an executable graph.
+
+use super::exec::Exec;
+use super::plan::Plan;
+use super::{Action, Graph};
+use crate::copy::Place;
+use crate::status::{Result, GRAPH_EXEC_UPDATE_FAILURE, INVALID_VALUE};
+use crate::table::lock;
+use crate::work::Work;
+use std::collections::HashMap;
+
+/// CUgraphExecUpdateResult
+pub const ERROR: i32 = 1;
+const TOPOLOGY_CHANGED: i32 = 2;
+const NODE_TYPE_CHANGED: i32 = 3;
+const FUNCTION_CHANGED: i32 = 4;
+const PARAMETERS_CHANGED: i32 = 5;
+const NOT_SUPPORTED: i32 = 6;
+
+/// Why an update was refused: the reason, and the node of the new graph that is to blame; also the node
+/// on the other side of an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: i32,
+    /// The node.
+    pub node: usize,
+    /// Where the edge comes from.
+    pub from: usize,
+}
+
+/// The form of a graph: what an update may not change.
+#[derive(Clone, Default)]
+pub struct Shape {
+    nodes: Vec<Form>,
+}
+
+#[derive(Clone)]
+struct Form {
+    handle: usize,
+    action: Action,
+    /// The numbers of the nodes that it comes after.
+    after: Vec<usize>,
+    inner: Shape,
+}
+
+impl Shape {
+    /// The form of a graph as it is now. Nodes are paired in the order in which they were made.
+    pub fn new(graph: &Graph) -> Shape {
+        let state = graph.state();
+        let numbers = state
+            .nodes
+            .keys()
+            .enumerate()
+            .map(|(index, handle)| (*handle, index));
+        let numbers: HashMap<usize, usize> = numbers.collect();
+        let nodes = state.nodes.iter().map(|(handle, node)| Form {
+            handle: *handle,
+            action: node.action.clone(),
+            after: node.after.iter().map(|before| numbers[before]).collect(),
+            inner: match &node.action {
+                Action::Child(child) => Shape::new(child),
+                Action::Work(_) => Shape::default(),
+            },
+        });
+        Shape {
+            nodes: nodes.collect(),
+        }
+    }
+
+    /// Compares with the form of another graph, and notes which node stands for which.
+    fn pair(
+        &self,
+        new: &Shape,
+        pairs: &mut HashMap<usize, usize>,
+    ) -> std::result::Result<(), Refusal> {
+        let refuse = |reason, node, from| Err(Refusal { reason, node, from });
+        for (old, new_node) in self.nodes.iter().zip(&new.nodes) {
+            if old.action.kind() != new_node.action.kind() {
+                return refuse(NODE_TYPE_CHANGED, new_node.handle, 0);
+            }
+            if old.after != new_node.after {
+                let added = new_node.after.iter().find(|n| !old.after.contains(n));
+                let from = added.map_or(0, |index| new.nodes[*index].handle);
+                return refuse(TOPOLOGY_CHANGED, new_node.handle, from);
+            }
+            if let Some(reason) = change(&old.action, &new_node.action) {
+                return refuse(reason, new_node.handle, 0);
+            }
+            pairs.insert(old.handle, new_node.handle);
+            old.inner.pair(&new_node.inner, pairs)?;
+        }
+        if self.nodes.len() != new.nodes.len() {
+            let node = new.nodes.get(self.nodes.len()).map_or(0, |n| n.handle);
+            return refuse(TOPOLOGY_CHANGED, node, 0);
+        }
+        Ok(())
+    }
+
+    /// Pairs the nodes inside of a node with those of another graph.
+    pub fn pair_child(&self, node: usize, new: &Shape) -> Result<HashMap<usize, usize>> {
+        let form = self.find(node).ok_or(INVALID_VALUE)?;
+        if !matches!(form.action, Action::Child(_)) {
+            return Err(INVALID_VALUE);
+        }
+        let mut pairs = HashMap::new();
+        form.inner
+            .pair(new, &mut pairs)
+            .map_err(|_| INVALID_VALUE)?;
+        Ok(pairs)
+    }
+
+    fn find(&self, node: usize) -> Option<&Form> {
+        let inside = |form: &'_ Form| form.handle == node;
+        let here = self.nodes.iter().find(|form| inside(form));
+        here.or_else(|| self.nodes.iter().find_map(|form| form.inner.find(node)))
+    }
+
+    /// Gives the nodes the actions of another graph; their handles stay.
+    fn take(&mut self, new: &Shape) {
+        for (old, new) in self.nodes.iter_mut().zip(&new.nodes) {
+            old.action = new.action.clone();
+            old.inner.take(&new.inner);
+        }
+    }
+}
+
+/// What is wrong with a changed node.
+fn change(old: &Action, new: &Action) -> Option<i32> {
+    let on_host = |place: Place| matches!(place, Place::Host(_));
+    match (old, new) {
+        (Action::Work(Work::Kernel(old)), Action::Work(Work::Kernel(new))) => {
+            let contexts = [old, new].map(|k| k.function.module.context_handle);
+            (contexts[0] != contexts[1]).then_some(FUNCTION_CHANGED)
+        }
+        (Action::Work(Work::Copy(old)), Action::Work(Work::Copy(new))) => {
+            let kinds = [old, new].map(|c| (on_host(c.to.place), on_host(c.from.place)));
+            let rows = [old, new].map(|c| (c.height, c.depth) == (1, 1));
+            (kinds[0] != kinds[1] || rows[0] != rows[1]).then_some(PARAMETERS_CHANGED)
+        }
+        (Action::Work(Work::Fill(old)), Action::Work(Work::Fill(new))) => {
+            let rows = [old, new].map(|f| f.height == 1);
+            (rows[0] != rows[1]).then_some(PARAMETERS_CHANGED)
+        }
+        (Action::Work(Work::Alloc(_) | Work::Free(_)), _) => Some(NOT_SUPPORTED),
+        _ => None,
+    }
+}
+
+/// Updates an executable graph from a graph. Nothing has changed after an error.
+pub fn update(exec: &Exec, graph: &Graph) -> Result<std::result::Result<(), Refusal>> {
+    let new = Shape::new(graph);
+    let mut shape = lock(&exec.shape);
+    let mut pairs = HashMap::new();
+    if let Err(refusal) = shape.pair(&new, &mut pairs) {
+        return Ok(Err(refusal));
+    }
+    let mut plan = Plan::new(graph).map_err(|_| GRAPH_EXEC_UPDATE_FAILURE)?;
+    let old = exec.plan();
+    // The executable graph goes on answering to the handles it was made with.
+    let moved = pairs
+        .iter()
+        .filter_map(|(old, new)| Some((*old, *plan.of_node.get(new)?)));
+    plan.of_node = moved.collect();
+    for (node, index) in &plan.of_node {
+        plan.steps[*index].enabled = old.step(*node).map_or(true, |step| step.enabled);
+    }
+    shape.take(&new);
+    exec.replace(plan);
+    Ok(Ok(()))
+}
