@@ -355,6 +355,29 @@ let case_51 () =
         ignore (Deviceptr.mem_alloc ~size_in_bytes:(total / 3))
       done)
 
+(* 51: but not in the midst of a capture. *)
+let case_51_capturing () =
+  only_on_simulator (fun () ->
+      let calls () = Simulator.calls "cuMemAlloc_v2" in
+      let allocate () =
+        let before = calls () in
+        check_cuda_error "no memory" "OUT_OF_MEMORY" [ "cu_mem_alloc" ] (fun () ->
+            Deviceptr.mem_alloc ~size_in_bytes:64);
+        calls () - before
+      in
+      let s = stream () and p = device_ints 1 in
+      ignore (Simulator.fail "cuMemAlloc=OUT_OF_MEMORY");
+      Fun.protect
+        ~finally:(fun () -> ignore (Simulator.fail ""))
+        (fun () ->
+          Alcotest.(check int) "one retry" 2 (allocate ());
+          let graph =
+            capture ~mode:RELAXED s (fun () ->
+                incr s p;
+                Alcotest.(check int) "no retry in a capture" 1 (allocate ()))
+          in
+          Alcotest.(check int) "the capture is whole" 1 (Graph.node_count graph)))
+
 (* 21: releases that fail raise nothing, nowhere. *)
 let case_21 () =
   only_on_simulator (fun () ->
@@ -462,6 +485,7 @@ let () =
         [
           test "case 50: 2000 execs" case_50;
           test "case 51: memory" case_51;
+          test "case 51: while capturing" case_51_capturing;
           test "case 21: failing releases" case_21;
         ] );
       ( "captures",

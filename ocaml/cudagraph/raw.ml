@@ -132,6 +132,9 @@ external stream_address : stream -> nativeint = "cudagraph_stream_address"
 external stream_is_capturing : stream -> (bool, status) result
   = "cudagraph_stream_is_capturing"
 
+(* Whether the calling thread has begun a capture that is still open. *)
+external captures_here : unit -> bool = "cudagraph_captures_here"
+
 (* How many resources the stream holds for work that may be pending. *)
 external stream_held : stream -> int = "cudagraph_stream_held"
 external streams_live : unit -> int = "cudagraph_streams_live"

@@ -112,8 +112,8 @@ let ready where message status =
 
 let get_memory where message allocate =
   match allocate () with
-  | Error status when status = out_of_memory ->
-      (* Garbage may hold what is missing. *)
+  | Error status when status = out_of_memory && not (Raw.captures_here ()) ->
+      (* Garbage may hold what is missing. Not collected in the midst of a capture. *)
       ignore (Raw.detail ());
       call_hook message status;
       Gc.full_major ();

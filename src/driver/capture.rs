@@ -316,6 +316,14 @@ pub fn forbids_unsafe_calls_here() -> bool {
         .any(|c| c.thread == thread && c.mode != relaxed)
 }
 
+/// Whether the calling thread has begun a capture that is still open.
+pub fn begun_here() -> bool {
+    OPEN.load(Ordering::Acquire) > 0 && {
+        let thread = this_thread();
+        captures().iter().any(|c| c.thread == thread)
+    }
+}
+
 /// Whether any capture is open.
 pub fn any_open() -> bool {
     OPEN.load(Ordering::Acquire) > 0

@@ -22,6 +22,11 @@ extern "C" fn cudagraph_begin_capture(stream: Value, mode: Value) -> Value {
 }
 
 #[no_mangle]
+extern "C" fn cudagraph_captures_here(_unit: Value) -> Value {
+    int(capture::begun_here() as isize)
+}
+
+#[no_mangle]
 extern "C" fn cudagraph_end_capture(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
     value(blocking(|| capture::end(&stream.resolve()?)), alloc)
