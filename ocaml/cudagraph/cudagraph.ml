@@ -20,5 +20,6 @@ module Deviceptr = Deviceptr
 module Module = Module_
 module Stream = Stream
 module Event = Event
+module Delimited_event = Delimited_event
 module Graph = Graph
 module Nvrtc = Nvrtc

@@ -3,7 +3,7 @@
     The library [cudagraph.cuda] has the same modules under the name [Cuda],
     [cudagraph.nvrtc] has {!module-Nvrtc} at top level. *)
 
-type result = Status.t
+type result
 (** The answer of a driver function: a CUresult. *)
 
 val sexp_of_result : result -> Sexplib0.Sexp.t
@@ -38,6 +38,7 @@ module Deviceptr = Deviceptr
 module Module = Module_
 module Stream = Stream
 module Event = Event
+module Delimited_event = Delimited_event
 module Graph = Graph
 module Nvrtc = Nvrtc
 

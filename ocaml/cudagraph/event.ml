@@ -19,11 +19,11 @@ let query event = Status.ready (where "query") "cu_event_query" (Raw.event_query
 
 let record ?(external_ = false) event stream =
   Status.check (where "record") "cu_event_record_with_flags"
-    (Raw.event_record event stream external_)
+    (Raw.event_record event (Owner.raw stream) external_)
 
 let synchronize event =
   Status.check (where "synchronize") "cu_event_synchronize" (Raw.event_synchronize event)
 
 let wait ?(external_ = false) stream event =
   Status.check (where "wait") "cu_stream_wait_event"
-    (Raw.event_wait stream event external_)
+    (Raw.event_wait (Owner.raw stream) event external_)

@@ -17,9 +17,9 @@ val elapsed_time : start:t -> end_:t -> float
     and know their time. Driver: [cuEventElapsedTime]. *)
 
 val query : t -> bool
-(** [query event] is whether all work before the latest {!record} is done. It harms no
-    capture. Raises [Cuda_error] for an event that was last recorded inside a capture.
-    Driver: [cuEventQuery]. *)
+(** [query event] is whether all work before the latest {!record} is done. Raises
+    [Cuda_error] for an event that was last recorded inside a capture, and breaks that
+    capture if it is still open; it harms no other capture. Driver: [cuEventQuery]. *)
 
 val record : ?external_:bool -> t -> Stream.t -> unit
 (** [record event stream] puts the event after all work enqueued on the stream so far. On

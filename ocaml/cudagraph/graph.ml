@@ -32,17 +32,19 @@ let int_of_mode = function GLOBAL -> 0 | THREAD_LOCAL -> 1 | RELAXED -> 2
 
 let begin_capture ?(mode = GLOBAL) stream =
   Status.check "Cuda.Graph.begin_capture" "cu_stream_begin_capture"
-    (Raw.begin_capture stream (int_of_mode mode))
+    (Raw.begin_capture (Owner.raw stream) (int_of_mode mode))
 
 let end_capture stream =
-  Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture" (Raw.end_capture stream)
+  Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture"
+    (Raw.end_capture (Owner.raw stream))
 
 let instantiate graph =
   Status.get_memory "Cuda.Graph.instantiate" "cu_graph_instantiate" (fun () ->
       Raw.instantiate graph 0)
 
 let launch exec stream =
-  Status.check "Cuda.Graph.launch" "cu_graph_launch" (Raw.graph_launch exec stream)
+  Status.check "Cuda.Graph.launch" "cu_graph_launch"
+    (Raw.graph_launch exec (Owner.raw stream))
 
 let destroy graph =
   Status.check "Cuda.Graph.destroy" "cu_graph_destroy" (Raw.graph_destroy graph)
@@ -56,7 +58,7 @@ let with_capture ?mode stream f =
   | result -> (end_capture stream, result)
   | exception error ->
       let backtrace = Printexc.get_raw_backtrace () in
-      Raw.abandon_capture stream;
+      Raw.abandon_capture (Owner.raw stream);
       Printexc.raise_with_backtrace error backtrace
 
 let node_count graph = (Raw.graph_info graph).nodes

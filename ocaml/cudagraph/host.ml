@@ -21,6 +21,8 @@ let interval ~where ~name ?(host_offset = 0) ?length ?(reserved = 0) array =
              length host_offset name count);
       (host_offset * size, length * size)
   | None ->
+      if reserved < 0 then
+        refuse (Printf.sprintf "the device offset of %d bytes is negative" reserved);
       let bytes = ((count - host_offset) * size) - reserved in
       if bytes < 0 then
         refuse
@@ -39,6 +41,7 @@ let device_bytes (type a b) ~where ?(kind : (a, b) Bigarray.kind option) ?length
     | None, None, Some bytes -> bytes
     | Some kind, Some length, None ->
         let size = Bigarray.kind_size_in_bytes kind in
+        if length < 0 then refuse (Printf.sprintf "length %d is negative" length);
         if length > max_int / size then
           refuse (Printf.sprintf "length %d is too large" length);
         length * size

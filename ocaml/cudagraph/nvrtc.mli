@@ -1,4 +1,17 @@
-(** PTX, NVIDIA's assembly language, as it is passed to {!Module_.load_data_ex}. *)
+(** PTX, NVIDIA's assembly language, as it is passed to [Module.load_data_ex]. *)
+
+type result
+(** The answer of an NVRTC function. *)
+
+val sexp_of_result : result -> Sexplib0.Sexp.t
+(** NVRTC's name for it, as [NVRTC_ERROR_COMPILATION]. *)
+
+exception Nvrtc_error of { status : result; message : string }
+(** NVRTC failed; [message] begins with the function's name in snake case. Programs for
+    cudajit handle it. Nothing in this module compiles so far, so nothing raises it. *)
+
+val is_success : result -> bool
+(** [is_success status] is whether nothing went wrong. *)
 
 type compile_to_ptx_result = {
   log : string option;  (** What the compiler said. *)

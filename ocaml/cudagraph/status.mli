@@ -22,6 +22,7 @@ val ready : string -> string -> Raw.status -> bool
 (** {!check} for queries: [false] when the status is CUDA_ERROR_NOT_READY. *)
 
 val get_memory : string -> string -> (unit -> ('a, Raw.status) result) -> 'a
-(** {!get} for allocations: when memory is short, collects garbage and tries once more. *)
+(** {!get} for allocations: when memory is short, collects garbage and tries once more,
+    unless this thread captures. *)
 
 val pp_address : nativeint -> string

@@ -1,6 +1,6 @@
 open Sexplib0.Sexp_conv
 
-type t = Raw.stream
+type t = Owner.t
 
 let where name = "Cuda.Stream." ^ name
 
@@ -23,23 +23,26 @@ let sexp_of_kernel_param param : Sexplib0.Sexp.t =
   | Single x -> named "Single" (sexp_of_float x)
   | Double x -> named "Double" (sexp_of_float x)
 
-let no_stream = Raw.stream_null ()
+let no_stream = Owner.of_raw (Raw.stream_null ())
 
 let create ?(non_blocking = false) ?(lower_priority = 0) () =
-  Status.get_memory (where "create") "cu_stream_create_with_priority" (fun () ->
-      Raw.stream_create non_blocking lower_priority)
+  Owner.of_raw
+    (Status.get_memory (where "create") "cu_stream_create_with_priority" (fun () ->
+         Raw.stream_create non_blocking lower_priority))
 
 let launch_kernel func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_dim_x
     ?(block_dim_y = 1) ?(block_dim_z = 1) ~shared_mem_bytes stream params =
   Status.check "Cuda.Stream.launch_kernel" "cu_launch_kernel"
     (Raw.launch_kernel func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
-       block_dim_z shared_mem_bytes stream params)
+       block_dim_z shared_mem_bytes (Owner.raw stream) params)
 
 let memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes stream =
   Status.check
     (where "memcpy_H_to_D_unsafe")
     "cu_memcpy_H_to_D_async"
-    (Raw.h2d_async_unsafe dst (Ctypes.raw_address_of_ptr src) size_in_bytes stream)
+    (Raw.h2d_async_unsafe dst
+       (Ctypes.raw_address_of_ptr src)
+       size_in_bytes (Owner.raw stream))
 
 let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
   let where = where "memcpy_H_to_D" in
@@ -47,13 +50,15 @@ let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
     Host.interval ~where ~name:"src" ?host_offset ?length ~reserved:dst_offset src
   in
   Status.check where "cu_memcpy_H_to_D_async"
-    (Raw.h2d_async dst dst_offset src from bytes stream)
+    (Raw.h2d_async dst dst_offset src from bytes (Owner.raw stream))
 
 let memcpy_D_to_H_unsafe ~dst ~src ~size_in_bytes stream =
   Status.check
     (where "memcpy_D_to_H_unsafe")
     "cu_memcpy_D_to_H_async"
-    (Raw.d2h_async_unsafe (Ctypes.raw_address_of_ptr dst) src size_in_bytes stream)
+    (Raw.d2h_async_unsafe
+       (Ctypes.raw_address_of_ptr dst)
+       src size_in_bytes (Owner.raw stream))
 
 let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
   let where = where "memcpy_D_to_H" in
@@ -61,50 +66,78 @@ let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
     Host.interval ~where ~name:"dst" ?host_offset ?length ~reserved:src_offset dst
   in
   Status.check where "cu_memcpy_D_to_H_async"
-    (Raw.d2h_async dst into src src_offset bytes stream)
+    (Raw.d2h_async dst into src src_offset bytes (Owner.raw stream))
 
 let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
     ~src stream =
   let where = where "memcpy_D_to_D" in
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D_async"
-    (Raw.d2d_async dst dst_offset src src_offset bytes stream)
+    (Raw.d2d_async dst dst_offset src src_offset bytes (Owner.raw stream))
 
 let memset_d8 ?(offset = 0) ptr value ~length stream =
   Status.check (where "memset_d8") "cu_memset_d8_async"
-    (Raw.memset_async ptr offset 1 (Unsigned.UChar.to_int value) length stream)
+    (Raw.memset_async ptr offset 1 (Unsigned.UChar.to_int value) length (Owner.raw stream))
 
 let memset_d16 ?(offset = 0) ptr value ~length stream =
   Status.check (where "memset_d16") "cu_memset_d16_async"
-    (Raw.memset_async ptr offset 2 (Unsigned.UShort.to_int value) length stream)
+    (Raw.memset_async ptr offset 2
+       (Unsigned.UShort.to_int value)
+       length (Owner.raw stream))
 
 let memset_d32 ?(offset = 0) ptr value ~length stream =
   Status.check (where "memset_d32") "cu_memset_d32_async"
-    (Raw.memset_async ptr offset 4 (Unsigned.UInt32.to_int value) length stream)
+    (Raw.memset_async ptr offset 4
+       (Unsigned.UInt32.to_int value)
+       length (Owner.raw stream))
 
 let get_context stream =
-  Status.get (where "get_context") "cu_stream_get_ctx" (Raw.stream_context stream)
+  Status.get (where "get_context") "cu_stream_get_ctx"
+    (Raw.stream_context (Owner.raw stream))
 
 let get_id stream =
-  let id = Status.get (where "get_id") "cu_stream_get_id" (Raw.stream_id stream) in
+  let id =
+    Status.get (where "get_id") "cu_stream_get_id" (Raw.stream_id (Owner.raw stream))
+  in
   Unsigned.UInt64.of_int64 (Int64.of_nativeint id)
 
 let is_ready stream =
-  Status.ready (where "is_ready") "cu_stream_query" (Raw.stream_query stream)
+  Status.ready (where "is_ready") "cu_stream_query" (Raw.stream_query (Owner.raw stream))
 
 let synchronize stream =
+  (* An event that another domain records meanwhile may not have happened. *)
+  let mark = Owner.mark stream in
   Status.check (where "synchronize") "cu_stream_synchronize"
-    (Raw.stream_synchronize stream)
+    (Raw.stream_synchronize (Owner.raw stream));
+  Owner.release stream mark
+
+(* To ask about an event that was recorded inside a capture would break the capture. *)
+let finished (event : Owner.event) =
+  match Atomic.get event.state with
+  | None -> true
+  | Some raw ->
+      (not event.captured)
+      && Status.ready
+           (where "total_unreleased_unfinished_delimited_events")
+           "cu_event_query" (Raw.event_query raw)
+
+let total_unreleased_unfinished_delimited_events stream =
+  let unreleased = Owner.unreleased stream in
+  let unfinished = List.filter (fun event -> not (finished event)) unreleased in
+  (Owner.recorded stream, List.length unreleased, List.length unfinished)
 
 let is_capturing stream =
   Status.get (where "is_capturing") "cu_stream_is_capturing"
-    (Raw.stream_is_capturing stream)
+    (Raw.stream_is_capturing (Owner.raw stream))
 
 let get_total_live_streams () = Raw.streams_live ()
 
 let sexp_of_t stream =
   Sexplib0.Sexp.List
     [
-      List [ Atom "stream"; Atom (Status.pp_address (Raw.stream_address stream)) ];
-      List [ Atom "held"; sexp_of_int (Raw.stream_held stream) ];
+      List
+        [
+          Atom "stream"; Atom (Status.pp_address (Raw.stream_address (Owner.raw stream)));
+        ];
+      List [ Atom "held"; sexp_of_int (Raw.stream_held (Owner.raw stream)) ];
     ]

@@ -6,7 +6,7 @@
     stream that captures is kept by the graph instead. A stream whose value is dropped
     completes its work first. *)
 
-type t = Raw.stream
+type t = Owner.t
 (** A stream. *)
 
 val sexp_of_t : t -> Sexplib0.Sexp.t
@@ -119,8 +119,9 @@ val is_ready : t -> bool
 
 val synchronize : t -> unit
 (** [synchronize stream] waits until all its work is done, then lets go of what only that
-    work kept. Other domains run meanwhile. Raises [Cuda_error] for work that failed, and
-    for a stream that captures. Driver: [cuStreamSynchronize]. *)
+    work kept, and releases the delimited events of the stream. Other domains run
+    meanwhile. Raises [Cuda_error] for work that failed, and for a stream that captures.
+    Driver: [cuStreamSynchronize]. *)
 
 val memset_d8 : ?offset:int -> Deviceptr.t -> Unsigned.uchar -> length:int -> t -> unit
 (** [memset_d8 ptr value ~length stream] enqueues what [Deviceptr.memset_d8] does at once.
@@ -133,6 +134,12 @@ val memset_d16 : ?offset:int -> Deviceptr.t -> Unsigned.ushort -> length:int -> 
 val memset_d32 : ?offset:int -> Deviceptr.t -> Unsigned.uint32 -> length:int -> t -> unit
 (** [memset_d32 ptr value ~length stream] enqueues what [Deviceptr.memset_d32] does at
     once. Driver: [cuMemsetD32Async]. *)
+
+val total_unreleased_unfinished_delimited_events : t -> int * int * int
+(** [total_unreleased_unfinished_delimited_events stream] counts the delimited events that
+    were recorded on the stream since it was last synchronized: all of them, those that
+    are in use and were not released, and those of the latter that have not happened,
+    which is said of every event recorded inside a capture. Driver: [cuEventQuery]. *)
 
 val get_total_live_streams : unit -> int
 (** [get_total_live_streams ()] is how many streams are in use by the program or by
