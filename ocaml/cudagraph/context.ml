@@ -80,6 +80,14 @@ let set_current context =
 let synchronize () =
   Status.check (where "synchronize") "cu_ctx_synchronize" (Raw.ctx_synchronize ())
 
+let disable_peer_access peer =
+  Status.check (where "disable_peer_access") "cu_ctx_disable_peer_access"
+    (Raw.ctx_disable_peer_access peer)
+
+let enable_peer_access ?(flags = Unsigned.UInt.zero) peer =
+  Status.check (where "enable_peer_access") "cu_ctx_enable_peer_access"
+    (Raw.ctx_enable_peer_access peer (Unsigned.UInt.to_int flags))
+
 type limit =
   | STACK_SIZE
   | PRINTF_FIFO_SIZE

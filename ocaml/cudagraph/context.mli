@@ -66,6 +66,16 @@ val synchronize : unit -> unit
     of any thread captures: the driver cannot wait for a capture. Driver:
     [cuCtxSynchronize]. *)
 
+val disable_peer_access : t -> unit
+(** [disable_peer_access peer] undoes {!enable_peer_access}. Raises [Cuda_error] when
+    access is not enabled. Driver: [cuCtxDisablePeerAccess]. *)
+
+val enable_peer_access : ?flags:Unsigned.uint -> t -> unit
+(** [enable_peer_access peer] lets kernels in the current context use the memory of
+    [peer], a context of another device; not the other way round. The driver knows no
+    [flags] so far (0). Raises [Cuda_error] when the devices cannot, or when access is
+    already enabled. Driver: [cuCtxEnablePeerAccess]. *)
+
 (** Resources of a context that can be bounded. *)
 type limit =
   | STACK_SIZE  (** Bytes of stack of a GPU thread. *)

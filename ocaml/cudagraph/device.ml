@@ -19,6 +19,41 @@ let primary_ctx_reset device =
 let get_free_and_total_mem () =
   Status.get (where "get_free_and_total_mem") "cu_mem_get_info" (Raw.mem_info ())
 
+type p2p_attribute =
+  | PERFORMANCE_RANK of int
+  | ACCESS_SUPPORTED of bool
+  | NATIVE_ATOMIC_SUPPORTED of bool
+  | CUDA_ARRAY_ACCESS_SUPPORTED of bool
+
+let sexp_of_p2p_attribute attribute =
+  let named name argument = Sexplib0.Sexp.List [ Atom name; argument ] in
+  match attribute with
+  | PERFORMANCE_RANK n -> named "PERFORMANCE_RANK" (sexp_of_int n)
+  | ACCESS_SUPPORTED b -> named "ACCESS_SUPPORTED" (sexp_of_bool b)
+  | NATIVE_ATOMIC_SUPPORTED b -> named "NATIVE_ATOMIC_SUPPORTED" (sexp_of_bool b)
+  | CUDA_ARRAY_ACCESS_SUPPORTED b -> named "CUDA_ARRAY_ACCESS_SUPPORTED" (sexp_of_bool b)
+
+(* CUdevice_P2PAttribute *)
+let get_p2p_attributes ~dst ~src =
+  let get attribute =
+    Status.get (where "get_p2p_attributes") "cu_device_get_p2p_attribute"
+      (Raw.device_link_attribute attribute dst src)
+  in
+  let rank = get 1 in
+  let access = get 2 <> 0 in
+  let atomic = get 3 <> 0 in
+  let arrays = get 4 <> 0 in
+  [
+    CUDA_ARRAY_ACCESS_SUPPORTED arrays;
+    NATIVE_ATOMIC_SUPPORTED atomic;
+    ACCESS_SUPPORTED access;
+    PERFORMANCE_RANK rank;
+  ]
+
+let can_access_peer ~dst ~src =
+  Status.get (where "can_access_peer") "cu_device_can_access_peer"
+    (Raw.device_can_access_peer dst src)
+
 type computemode = DEFAULT | PROHIBITED | EXCLUSIVE_PROCESS | UNCATEGORIZED of int64
 
 let computemode_of_int = function

@@ -21,6 +21,23 @@ val get_free_and_total_mem : unit -> int * int
 (** [get_free_and_total_mem ()] is the free and the total memory, in bytes, of the current
     context's device. Driver: [cuMemGetInfo]. *)
 
+(** What the link between two devices can do. *)
+type p2p_attribute =
+  | PERFORMANCE_RANK of int  (** Smaller is faster, among the links of a machine. *)
+  | ACCESS_SUPPORTED of bool  (** Kernels can use the other device's memory. *)
+  | NATIVE_ATOMIC_SUPPORTED of bool  (** Atomics work over the link. *)
+  | CUDA_ARRAY_ACCESS_SUPPORTED of bool  (** CUDA arrays can be used over the link. *)
+
+val sexp_of_p2p_attribute : p2p_attribute -> Sexplib0.Sexp.t
+
+val get_p2p_attributes : dst:t -> src:t -> p2p_attribute list
+(** [get_p2p_attributes ~dst ~src] is one of each. Raises [Cuda_error] when both are the
+    same device. Driver: [cuDeviceGetP2PAttribute]. *)
+
+val can_access_peer : dst:t -> src:t -> bool
+(** [can_access_peer ~dst ~src] is whether kernels on [dst] can be let use the memory of
+    [src], by [Context.enable_peer_access]. Driver: [cuDeviceCanAccessPeer]. *)
+
 (** How many contexts a device admits. *)
 type computemode =
   | DEFAULT  (** Any number. *)

@@ -61,6 +61,16 @@ let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D" (Raw.d2d dst dst_offset src src_offset bytes)
 
+let memcpy_peer ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
+    ~dst_ctx ~src ~src_ctx () =
+  let where = where "memcpy_peer" in
+  let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
+  Status.check where "cu_memcpy_peer"
+    (Raw.peer
+       { memory = dst; offset = dst_offset; context = dst_ctx }
+       { memory = src; offset = src_offset; context = src_ctx }
+       bytes)
+
 let memset_d8 ?(offset = 0) ptr value ~length =
   Status.check (where "memset_d8") "cu_memset_d8"
     (Raw.memset ptr offset 1 (Unsigned.UChar.to_int value) length)
@@ -72,3 +82,10 @@ let memset_d16 ?(offset = 0) ptr value ~length =
 let memset_d32 ?(offset = 0) ptr value ~length =
   Status.check (where "memset_d32") "cu_memset_d32"
     (Raw.memset ptr offset 4 (Unsigned.UInt32.to_int value) length)
+
+let size_in_bytes = Raw.ptr_size
+
+(* CUmemAttach_flags *)
+let mem_alloc_managed ?(only_host = false) ~size_in_bytes () =
+  Status.get_memory (where "mem_alloc_managed") "cu_mem_alloc_managed" (fun () ->
+      Raw.mem_alloc_managed size_in_bytes (if only_host then 2 else 1))

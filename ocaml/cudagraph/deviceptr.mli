@@ -93,6 +93,22 @@ val memcpy_D_to_D :
     [dst_offset]: either [length] elements of [kind], or [size_in_bytes]. Driver:
     [cuMemcpyDtoD]. *)
 
+val memcpy_peer :
+  ?kind:('a, 'b) Bigarray.kind ->
+  ?length:int ->
+  ?size_in_bytes:int ->
+  ?dst_offset:int ->
+  ?src_offset:int ->
+  dst:t ->
+  dst_ctx:Context.t ->
+  src:t ->
+  src_ctx:Context.t ->
+  unit ->
+  unit
+(** [memcpy_peer ~dst ~dst_ctx ~src ~src_ctx ()] is {!memcpy_D_to_D} between the memories
+    of two contexts, mostly of two devices. Raises [Invalid_argument] for a context that
+    the memory was not allocated in. Driver: [cuMemcpyPeer]. *)
+
 val memset_d8 : ?offset:int -> t -> Unsigned.uchar -> length:int -> unit
 (** [memset_d8 ptr value ~length] fills [length] bytes from byte [offset] (0). Driver:
     [cuMemsetD8]. *)
@@ -104,3 +120,14 @@ val memset_d16 : ?offset:int -> t -> Unsigned.ushort -> length:int -> unit
 val memset_d32 : ?offset:int -> t -> Unsigned.uint32 -> length:int -> unit
 (** [memset_d32 ptr value ~length] fills [length] elements of 4 bytes from byte [offset]
     (0), a multiple of 4. Driver: [cuMemsetD32]. *)
+
+(** {1 Beyond cudajit} *)
+
+val size_in_bytes : t -> int
+(** [size_in_bytes ptr] is the size of the whole allocation. *)
+
+val mem_alloc_managed : ?only_host:bool -> size_in_bytes:int -> unit -> t
+(** [mem_alloc_managed ~size_in_bytes ()] is memory that the device and the host both use
+    at one address, see [Interop.bigarray_of_managed]. With [only_host] (false) no kernel
+    may use it until [Stream.attach_mem] says which. Otherwise as {!mem_alloc}. Driver:
+    [cuMemAllocManaged]. *)

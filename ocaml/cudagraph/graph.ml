@@ -61,4 +61,8 @@ let with_capture ?mode stream f =
       Raw.abandon_capture (Owner.raw stream);
       Printexc.raise_with_backtrace error backtrace
 
+let instantiate_with ?(auto_free_on_launch = false) graph =
+  Status.get_memory "Cuda.Graph.instantiate_with" "cu_graph_instantiate" (fun () ->
+      Raw.instantiate graph (Bool.to_int auto_free_on_launch))
+
 let node_count graph = (Raw.graph_info graph).nodes

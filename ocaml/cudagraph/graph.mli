@@ -80,5 +80,11 @@ val with_capture : ?mode:capture_mode -> Stream.t -> (unit -> 'a) -> t * 'a
     and the result of [f]. If [f] raises, the capture is closed, what it held is let go,
     and the exception goes on. *)
 
+val instantiate_with : ?auto_free_on_launch:bool -> t -> exec
+(** [instantiate_with graph] is {!instantiate} with options. With [auto_free_on_launch]
+    (false), a launch first frees what the last one has allocated by [Stream.mem_alloc]
+    and nothing has freed, so that a graph which keeps its memory can be launched again. A
+    graph that allocates memory can have one exec at a time. *)
+
 val node_count : t -> int
 (** [node_count graph] is how many nodes were captured. Driver: [cuGraphGetNodes]. *)

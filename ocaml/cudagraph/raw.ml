@@ -39,6 +39,14 @@ external device_attribute : int -> int -> (int, status) result
 external device_total_memory : int -> (int, status) result
   = "cudagraph_device_total_memory"
 
+(* [device_link_attribute attribute device peer], a CUdevice_P2PAttribute *)
+external device_link_attribute : int -> int -> int -> (int, status) result
+  = "cudagraph_device_link_attribute"
+
+(* [device_can_access_peer device peer] *)
+external device_can_access_peer : int -> int -> (bool, status) result
+  = "cudagraph_device_can_access_peer"
+
 external primary_ctx_reset : int -> status = "cudagraph_primary_ctx_reset"
 
 (* free and total bytes *)
@@ -58,6 +66,12 @@ external ctx_device : unit -> (int, status) result = "cudagraph_ctx_device"
 external ctx_flags : unit -> (int, status) result = "cudagraph_ctx_flags"
 external ctx_get_limit : int -> (int, status) result = "cudagraph_ctx_get_limit"
 external ctx_set_limit : int -> int -> status = "cudagraph_ctx_set_limit"
+
+(* [ctx_enable_peer_access peer flags], for the current context *)
+external ctx_enable_peer_access : context -> int -> status
+  = "cudagraph_ctx_enable_peer_access"
+
+external ctx_disable_peer_access : context -> status = "cudagraph_ctx_disable_peer_access"
 external ctx_synchronize : unit -> status = "cudagraph_ctx_synchronize"
 external ctx_address : context -> nativeint = "cudagraph_ctx_address"
 
@@ -65,6 +79,11 @@ external ctx_address : context -> nativeint = "cudagraph_ctx_address"
    allocation, the OCaml side checks the bigarray. *)
 
 external mem_alloc : int -> (deviceptr, status) result = "cudagraph_mem_alloc"
+
+(* [mem_alloc_managed size flags], a CUmemAttach_flags *)
+external mem_alloc_managed : int -> int -> (deviceptr, status) result
+  = "cudagraph_mem_alloc_managed"
+
 external mem_free : deviceptr -> status = "cudagraph_mem_free"
 
 (* The address as the 64 bits of a [nativeint]. *)
@@ -84,6 +103,11 @@ external d2h : ('a, 'b, 'c) host -> int -> deviceptr -> int -> int -> status
 
 (* [d2d dst dst_offset src src_offset size] *)
 external d2d : deviceptr -> int -> deviceptr -> int -> int -> status = "cudagraph_d2d"
+
+type peer_end = { memory : deviceptr; offset : int; context : context }
+
+(* [peer dst src size] *)
+external peer : peer_end -> peer_end -> int -> status = "cudagraph_peer"
 
 (* [memset dst offset width value count]: [width] is 1, 2 or 4 bytes, [count] in elements *)
 external memset : deviceptr -> int -> int -> int -> int -> status = "cudagraph_memset"
@@ -144,6 +168,18 @@ external streams_live : unit -> int = "cudagraph_streams_live"
 external launch_kernel :
   func -> int -> int -> int -> int -> int -> int -> int -> stream -> 'param list -> status
   = "cudagraph_launch_kernel_byte" "cudagraph_launch_kernel"
+
+external stream_mem_alloc : stream -> int -> (deviceptr, status) result
+  = "cudagraph_stream_mem_alloc"
+
+external stream_mem_free : stream -> deviceptr -> status = "cudagraph_stream_mem_free"
+
+(* [stream_attach stream ptr size flags], a CUmemAttach_flags *)
+external stream_attach : stream -> deviceptr -> int -> int -> status
+  = "cudagraph_stream_attach"
+
+external peer_async : peer_end -> peer_end -> int -> stream -> status
+  = "cudagraph_peer_async"
 
 external h2d_async :
   deviceptr -> int -> ('a, 'b, 'c) host -> int -> int -> stream -> status

@@ -36,6 +36,14 @@ let launch_kernel func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_di
     (Raw.launch_kernel func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
        block_dim_z shared_mem_bytes (Owner.raw stream) params)
 
+let mem_alloc stream ~size_in_bytes =
+  Status.get_memory (where "mem_alloc") "cu_mem_alloc_async" (fun () ->
+      Raw.stream_mem_alloc (Owner.raw stream) size_in_bytes)
+
+let mem_free stream ptr =
+  Status.check (where "mem_free") "cu_mem_free_async"
+    (Raw.stream_mem_free (Owner.raw stream) ptr)
+
 let memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes stream =
   Status.check
     (where "memcpy_H_to_D_unsafe")
@@ -74,6 +82,32 @@ let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D_async"
     (Raw.d2d_async dst dst_offset src src_offset bytes (Owner.raw stream))
+
+let memcpy_peer ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
+    ~dst_ctx ~src ~src_ctx stream =
+  let where = where "memcpy_peer" in
+  let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
+  Status.check where "cu_memcpy_peer_async"
+    (Raw.peer_async
+       { memory = dst; offset = dst_offset; context = dst_ctx }
+       { memory = src; offset = src_offset; context = src_ctx }
+       bytes (Owner.raw stream))
+
+type attach_mem = GLOBAL | HOST | SINGLE_stream
+
+let sexp_of_attach_mem attach =
+  Sexplib0.Sexp.Atom
+    (match attach with
+    | GLOBAL -> "GLOBAL"
+    | HOST -> "HOST"
+    | SINGLE_stream -> "SINGLE_stream")
+
+(* CUmemAttach_flags *)
+let int_of_attach = function GLOBAL -> 1 | HOST -> 2 | SINGLE_stream -> 4
+
+let attach_mem stream ptr length attach =
+  Status.check (where "attach_mem") "cu_stream_attach_mem_async"
+    (Raw.stream_attach (Owner.raw stream) ptr length (int_of_attach attach))
 
 let memset_d8 ?(offset = 0) ptr value ~length stream =
   Status.check (where "memset_d8") "cu_memset_d8_async"

@@ -12,6 +12,27 @@ type t = Owner.t
 val sexp_of_t : t -> Sexplib0.Sexp.t
 (** The driver's handle, and how many resources are kept for work that may be pending. *)
 
+val mem_alloc : t -> size_in_bytes:int -> Deviceptr.t
+(** [mem_alloc stream ~size_in_bytes] is memory from the device's pool. The stream's later
+    work may use it at once, other streams after an event recorded here. It goes back to
+    the pool when neither the program nor pending or captured work uses it, in the order
+    of the stream, and never inside a capture.
+
+    On a stream that captures, the graph allocates the memory when it is launched: the
+    address is that of every launch, and valid from the launch until it is freed by
+    {!mem_free}, in this capture, in another one or at once. A graph whose memory is still
+    allocated cannot be launched again, unless it was instantiated with
+    [~auto_free_on_launch:true]. Using the memory while it is not allocated raises
+    [Invalid_argument]. Driver: [cuMemAllocAsync]. *)
+
+val mem_free : t -> Deviceptr.t -> unit
+(** [mem_free stream ptr] gives memory of {!mem_alloc} back once the work that the stream
+    has so far is done; or, if work of other streams, an open capture, a graph or an exec
+    uses it, when the last of them goes. [ptr] cannot be used any more either way. On a
+    stream that captures, the graph frees what it or another graph allocates. Freeing
+    again does nothing. Raises [Invalid_argument] for memory of [Deviceptr.mem_alloc], and
+    in a capture for memory that no graph allocates. Driver: [cuMemFreeAsync]. *)
+
 val memcpy_H_to_D_unsafe :
   dst:Deviceptr.t -> src:unit Ctypes.ptr -> size_in_bytes:int -> t -> unit
 (** [memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes stream] copies bytes from an address
@@ -98,6 +119,34 @@ val memcpy_D_to_D :
   unit
 (** [memcpy_D_to_D ~dst ~src stream] enqueues what [Deviceptr.memcpy_D_to_D] does at once.
     Driver: [cuMemcpyDtoDAsync]. *)
+
+val memcpy_peer :
+  ?kind:('a, 'b) Bigarray.kind ->
+  ?length:int ->
+  ?size_in_bytes:int ->
+  ?dst_offset:int ->
+  ?src_offset:int ->
+  dst:Deviceptr.t ->
+  dst_ctx:Context.t ->
+  src:Deviceptr.t ->
+  src_ctx:Context.t ->
+  t ->
+  unit
+(** [memcpy_peer ~dst ~dst_ctx ~src ~src_ctx stream] enqueues what [Deviceptr.memcpy_peer]
+    does at once. Driver: [cuMemcpyPeerAsync]. *)
+
+(** Who may use managed memory. *)
+type attach_mem =
+  | GLOBAL  (** Every stream of every device. *)
+  | HOST  (** The host alone. *)
+  | SINGLE_stream  (** One stream, and the host while that stream is idle. *)
+
+val sexp_of_attach_mem : attach_mem -> Sexplib0.Sexp.t
+
+val attach_mem : t -> Deviceptr.t -> int -> attach_mem -> unit
+(** [attach_mem stream ptr length attach] changes who may use managed memory, in the order
+    of the stream. [length] is in bytes: 0 or the whole allocation. Raises [Cuda_error]
+    for memory that is not managed. Driver: [cuStreamAttachMemAsync]. *)
 
 val create : ?non_blocking:bool -> ?lower_priority:int -> unit -> t
 (** [create ()] is a new stream of the current context. A blocking stream (the default)

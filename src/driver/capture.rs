@@ -6,6 +6,7 @@
 use super::error::snake_case;
 use super::gate::{self, Passing};
 use super::graph::Graph;
+use super::graph_memory::MemoryNodes;
 use super::release::{self, Drain};
 use super::retain::{KeepSet, Operands};
 use super::stream::Stream;
@@ -80,7 +81,7 @@ impl Capture {
         stream: &Arc<Stream>,
         operands: Operands,
         how: Passing,
-        call: impl FnOnce() -> Result<()>,
+        call: impl FnOnce(&mut MemoryNodes) -> Result<()>,
     ) -> Result<()> {
         let mut recording = self.recording();
         if recording.ended {
@@ -95,14 +96,14 @@ impl Capture {
         if stream.handle() != self.origin && !recording.joined.iter().any(known) {
             recording.joined.push(stream.clone());
         }
-        call()
+        call(&mut recording.keep.memory)
     }
 }
 
 /// After a stream waited for an event: if that made it join a capture, the capture holds the stream.
 pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
     match of_stream(stream)? {
-        Some(capture) => capture.record(stream, Operands::new(), Passing::By, || Ok(())),
+        Some(capture) => capture.record(stream, Operands::new(), Passing::By, |_| Ok(())),
         None => Ok(()),
     }
 }

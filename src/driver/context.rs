@@ -110,12 +110,18 @@ impl Context {
         Context::of_handle(handle as usize)
     }
 
-    fn of_handle(handle: usize) -> Result<Arc<Context>> {
+    /// A context by the driver's handle, whoever made it.
+    pub fn of_handle(handle: usize) -> Result<Arc<Context>> {
         if let Some(context) = Context::known(handle) {
             return Ok(context);
         }
+        let raw = handle as sys::CUcontext;
+        driver!(cuCtxPushCurrent_v2(raw))?;
         let mut device = 0;
-        driver!(cuCtxGetDevice(&mut device))?;
+        let asked = driver!(cuCtxGetDevice(&mut device));
+        let mut popped = std::ptr::null_mut();
+        driver!(cuCtxPopCurrent_v2(&mut popped))?;
+        asked?;
         Ok(Context::new(handle, device, Ownership::Borrowed))
     }
 
@@ -163,17 +169,40 @@ impl Context {
 
     /// Every stream state of this context with its last finished operation.
     fn marks(&self) -> Vec<(Arc<StreamState>, u64)> {
+        let marked = |state: Arc<StreamState>| {
+            let mark = state.mark();
+            (state, mark)
+        };
+        self.states().into_iter().map(marked).collect()
+    }
+
+    fn states(&self) -> Vec<Arc<StreamState>> {
         let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
         streams.retain(|weak| weak.strong_count() > 0);
-        streams
-            .iter()
-            .filter_map(Weak::upgrade)
-            .chain([self.null_stream.clone()])
-            .map(|state| {
-                let mark = state.mark();
-                (state, mark)
-            })
-            .collect()
+        let own = streams.iter().filter_map(Weak::upgrade);
+        own.chain([self.null_stream.clone()]).collect()
+    }
+
+    /// The stream states of this context but for one.
+    pub fn other_states(&self, one: &Arc<StreamState>) -> Vec<Arc<StreamState>> {
+        let mut states = self.states();
+        states.retain(|state| !Arc::ptr_eq(state, one));
+        states
+    }
+
+    /// The context that an allocation of any library belongs to; the current one if the driver does not
+    /// say. `cuPointerGetAttribute`
+    pub fn of_memory(address: u64) -> Result<Arc<Context>> {
+        let current = Context::current();
+        let mut handle: sys::CUcontext = std::ptr::null_mut();
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
+        let out = std::ptr::from_mut(&mut handle).cast();
+        // SAFETY: this attribute is a context handle.
+        let status = unsafe { sys::cuPointerGetAttribute(out, attribute, address) };
+        match status {
+            CUresult::CUDA_SUCCESS if !handle.is_null() => Context::of_handle(handle as usize),
+            _ => current,
+        }
     }
 
     /// Remembers a stream that was made in this context.
@@ -301,6 +330,22 @@ impl Context {
         let _current = Context::current()?;
         let n = usize::try_from(n).map_err(|_| Error::invalid(format!("value {n} is negative")))?;
         driver!(cuCtxSetLimit(known_limit(limit)?, n))
+    }
+}
+
+impl Context {
+    /// Lets kernels of the current context use the memory of `peer`. `cuCtxEnablePeerAccess`
+    pub fn enable_peer_access(peer: &Context, flags: u32) -> Result<()> {
+        peer.check_alive()?;
+        let _current = Context::current()?;
+        driver!(cuCtxEnablePeerAccess(peer.handle as sys::CUcontext, flags))
+    }
+
+    /// Takes that back. `cuCtxDisablePeerAccess`
+    pub fn disable_peer_access(peer: &Context) -> Result<()> {
+        peer.check_alive()?;
+        let _current = Context::current()?;
+        driver!(cuCtxDisablePeerAccess(peer.handle as sys::CUcontext))
     }
 }
 

@@ -61,6 +61,31 @@ pub fn attribute(attribute: i32, device: i32) -> Result<i32> {
     Ok(value)
 }
 
+/// An attribute of the link by which a device uses the memory of another, by its number.
+/// `cuDeviceGetP2PAttribute`
+pub fn link_attribute(attribute: i32, device: i32, peer: i32) -> Result<i32> {
+    type Attribute = unsafe extern "C" fn(*mut i32, i32, i32, i32) -> sys::CUresult;
+    library::ready()?;
+    let mut value = 0;
+    // SAFETY: `cuDeviceGetP2PAttribute` has this C signature; the enum is an int there.
+    let status = unsafe {
+        match sys::culib().get::<Attribute>(b"cuDeviceGetP2PAttribute") {
+            Ok(function) => function(&mut value, attribute, device, peer),
+            Err(_) => sys::CUresult::CUDA_ERROR_NOT_SUPPORTED,
+        }
+    };
+    super::error::check("cuDeviceGetP2PAttribute", status)?;
+    Ok(value)
+}
+
+/// Whether kernels on one device can be let use the memory of another. `cuDeviceCanAccessPeer`
+pub fn can_access_peer(device: i32, peer: i32) -> Result<bool> {
+    library::ready()?;
+    let mut can = 0;
+    driver!(cuDeviceCanAccessPeer(&mut can, device, peer))?;
+    Ok(can != 0)
+}
+
 /// What a launch must not exceed on a device.
 pub struct Limits {
     /// Threads in a block.

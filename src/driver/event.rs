@@ -54,7 +54,7 @@ impl Event {
         } else {
             otherwise
         };
-        stream.submit_passing(operands, if_capturing, otherwise, |s| {
+        stream.submit_passing(operands, if_capturing, otherwise, |s, _| {
             driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))?;
             self.in_capture.store(in_capture, Ordering::Release);
             Ok(())
@@ -72,7 +72,7 @@ impl Event {
         // The stream may join the event's capture.
         let _unasked = stream.unasked();
         let before = capture::of_stream(stream)?.is_some();
-        stream.submit_passing(operands, Passing::Alone, Passing::Alone, call)?;
+        stream.submit_passing(operands, Passing::Alone, Passing::Alone, |s, _| call(s))?;
         if !before {
             capture::note_joined(stream)?;
         }

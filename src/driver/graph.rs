@@ -9,9 +9,12 @@ use super::release::{self, Drain, Release};
 use super::retain::{KeepSet, Operand, Shared};
 use super::stream::Stream;
 use super::{driver, library, Error, Result};
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Flag of [`Graph::instantiate`]: `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`
+pub const AUTO_FREE_ON_LAUNCH: u64 = 1;
 
 /// What a person wants to know about a graph or an exec.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,11 +87,18 @@ impl Graph {
             &mut handle,
             graph.handle as sys::CUgraph,
             flags
-        ))?;
+        ))
+        .map_err(|e| match graph.keep.memory.exist() {
+            true if e.is(CUresult::CUDA_ERROR_NOT_SUPPORTED) => e.explained(
+                "a graph that allocates memory can have one exec at a time: destroy the other one first",
+            ),
+            _ => e,
+        })?;
         let live = LiveExec {
             handle: Mutex::new(handle as usize),
             context: graph.context.clone(),
             keep: graph.keep.clone(),
+            auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
         };
         Ok(Arc::new(Exec {
             slot: Mutex::new(Some(Arc::new(live))),
@@ -138,6 +148,8 @@ struct LiveExec {
     handle: Mutex<usize>,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
+    /// Whether a launch first frees what the last one has allocated.
+    auto_free: bool,
 }
 
 impl Drop for LiveExec {
@@ -170,14 +182,17 @@ impl Exec {
         }
         let handle = *exec.handle.lock().unwrap_or_else(|e| e.into_inner());
         let operands = smallvec![Operand::Shared(exec.clone() as Shared)];
-        stream.submit_passing(operands, Passing::Alone, Passing::By, |s| {
+        exec.keep.memory.check_launch(exec.auto_free)?;
+        stream.submit_passing(operands, Passing::Alone, Passing::By, |s, _| {
             driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
                 let capturing = capture::begun_on(stream.handle()).is_some();
                 if capturing {
                     return e.explained("a graph cannot be launched on a stream that is capturing");
                 }
                 e
-            })
+            })?;
+            exec.keep.memory.launched();
+            Ok(())
         })
     }
 

@@ -1,10 +1,13 @@
-//! Device memory: who owns it, whether it may be freed, and copies that stay inside it.
+//! Device memory: who owns it, and whether it may be used and freed.
 
-use super::context::{Context, Entered};
-use super::gate::{self, Passing, Shield, ThreadMode};
+use super::context::Context;
+use super::gate::{Passing, Shield, ThreadMode};
+use super::graph_memory::GraphMemory;
 use super::module::Module;
 use super::release::{self, Drain, Release};
-use super::{capture, driver, library, Error, Result};
+use super::retain::Shared;
+use super::stream::Stream;
+use super::{driver, library, Error, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -16,10 +19,18 @@ const RETURNED: u32 = 1 << 30;
 const HOLDS: u32 = RETURNED - 1;
 
 enum Owner {
-    /// Allocated here; freed when the last holder goes.
+    /// Allocated here or taken over; freed when the last holder goes.
     Here,
+    /// Managed memory, freed alike.
+    Managed,
+    /// From the pool, in the order of a stream; given back in that order.
+    Stream(Arc<Stream>),
+    /// What a graph allocates when it is launched.
+    Graph(Arc<GraphMemory>),
     /// A variable of a module; lives as long as the module.
     Module { _module: Arc<Module> },
+    /// Somebody else's, who keeps it alive, or gave something that does.
+    Other { _keep: Option<Shared> },
 }
 
 /// Device memory with a known extent.
@@ -39,26 +50,64 @@ impl Allocation {
         release::drain(Drain::All);
         let _shield = Shield::for_others(Passing::By);
         let mut address = 0;
-        driver!(cuMemAlloc_v2(&mut address, size)).map_err(|e| {
-            let detail = format!("size_in_bytes {size}");
-            e.explained(detail)
-        })?;
-        Ok(Arc::new(Allocation {
-            address,
-            size,
-            owner: Owner::Here,
-            context,
-            state: AtomicU32::new(0),
-        }))
+        driver!(cuMemAlloc_v2(&mut address, size)).map_err(sized(size))?;
+        Ok(Allocation::owned_by(Owner::Here, address, size, context))
+    }
+
+    /// Allocates managed memory, which the host may use too; `flags` says by which streams.
+    /// `cuMemAllocManaged`
+    pub fn managed(size: usize, flags: u32) -> Result<Arc<Allocation>> {
+        let context = Context::current()?;
+        release::drain(Drain::All);
+        let _shield = Shield::for_others(Passing::By);
+        let mut address = 0;
+        driver!(cuMemAllocManaged(&mut address, size, flags)).map_err(sized(size))?;
+        Ok(Allocation::owned_by(Owner::Managed, address, size, context))
+    }
+
+    /// Memory that a stream's work may use from now on. `cuMemAllocAsync`
+    pub fn on_stream(stream: &Arc<Stream>, size: usize) -> Result<Arc<Allocation>> {
+        let context = stream.context().clone();
+        match stream.allocate(size).map_err(sized(size))? {
+            (address, None) => {
+                let owner = Owner::Stream(stream.clone());
+                Ok(Allocation::owned_by(owner, address, size, context))
+            }
+            (address, Some(memory)) => {
+                let owner = Owner::Graph(memory);
+                Ok(Allocation::owned_by(owner, address, size, context))
+            }
+        }
     }
 
     /// The memory of a module's variable.
     pub fn of_module(address: u64, size: usize, module: Arc<Module>) -> Arc<Allocation> {
+        let context = module.context().clone();
+        Allocation::owned_by(Owner::Module { _module: module }, address, size, context)
+    }
+
+    /// Memory that another library allocated. Taken over, it is freed here by `cuMemFree`; else
+    /// `keep` lives as long as anything here needs the memory.
+    pub fn foreign(
+        address: u64,
+        size: usize,
+        take_over: bool,
+        keep: Option<Shared>,
+    ) -> Result<Arc<Allocation>> {
+        let context = Context::of_memory(address)?;
+        let owner = match take_over {
+            true => Owner::Here,
+            false => Owner::Other { _keep: keep },
+        };
+        Ok(Allocation::owned_by(owner, address, size, context))
+    }
+
+    fn owned_by(owner: Owner, address: u64, size: usize, context: Arc<Context>) -> Arc<Allocation> {
         Arc::new(Allocation {
             address,
             size,
-            context: module.context().clone(),
-            owner: Owner::Module { _module: module },
+            owner,
+            context,
             state: AtomicU32::new(0),
         })
     }
@@ -76,8 +125,29 @@ impl Allocation {
     /// Bytes that this allocation takes from the device, for the garbage collector's pace.
     pub fn owned_bytes(&self) -> usize {
         match self.owner {
-            Owner::Here => self.size,
-            Owner::Module { .. } => 0,
+            Owner::Here | Owner::Managed | Owner::Stream(_) => self.size,
+            Owner::Graph(_) | Owner::Module { .. } | Owner::Other { .. } => 0,
+        }
+    }
+
+    /// Whether the host may use it.
+    pub fn is_managed(&self) -> bool {
+        matches!(self.owner, Owner::Managed)
+    }
+
+    /// The allocation node behind it, if a graph allocates it.
+    pub fn of_graph(&self) -> Option<&Arc<GraphMemory>> {
+        match &self.owner {
+            Owner::Graph(memory) => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// Refuses memory that is not allocated at this moment, for work that is not captured.
+    pub fn check_allocated(&self) -> Result<()> {
+        match self.of_graph() {
+            Some(memory) => memory.check_allocated(),
+            None => Ok(()),
         }
     }
 
@@ -87,14 +157,86 @@ impl Allocation {
     }
 
     /// Frees the memory now, or when the last capture, graph or exec that holds it goes. The value
-    /// is dead to the user either way. Freeing twice is harmless.
-    pub fn free(&self) -> Result<()> {
-        if matches!(self.owner, Owner::Module { .. }) {
+    /// is dead to the user either way. Freeing twice is harmless. `cuMemFree`
+    pub fn free(self: &Arc<Self>) -> Result<()> {
+        match &self.owner {
+            // `cuMemFree` does not wait for work that uses such memory.
+            Owner::Stream(stream) if stream.someone_may_use(self) => {
+                self.state.fetch_or(DEAD, Ordering::AcqRel);
+                return Ok(());
+            }
+            Owner::Graph(memory) if memory.is_allocated() => {
+                return Err(Error::invalid(
+                    "the memory was allocated by the launch of a graph; free it with Stream.mem_free, in \
+                     the order of a stream",
+                ))
+            }
+            _ => {}
+        }
+        self.free_by(|address| {
+            if !self.context.is_alive() {
+                return Ok(());
+            }
+            let _relaxed = ThreadMode::relaxed();
+            let _entered = self.context.enter()?;
+            driver!(cuMemFree_v2(address))
+        })
+    }
+
+    /// [`Allocation::free`] in the order of a stream. `cuMemFreeAsync`
+    pub fn free_on(self: &Arc<Self>, stream: &Arc<Stream>) -> Result<()> {
+        let outside = || {
+            match self.owner {
+            Owner::Graph(_) => Ok(()),
+            _ => Err(Error::invalid(
+                "the memory was allocated outside of any capture, and a graph can free only what a \
+                 graph has allocated; free it on a stream that is not capturing",
+            )),
+        }
+        };
+        if stream.is_capturing()? {
+            library::ready()?;
+            if self.is_freed() {
+                return Ok(());
+            }
+            outside()?;
+            let held = Held::new(self)?;
+            if stream.free_in_capture(&held)? {
+                self.state.fetch_or(DEAD | RETURNED, Ordering::AcqRel);
+            }
+            return Ok(());
+        }
+        if matches!(self.owner, Owner::Here | Owner::Managed) {
             return Err(Error::invalid(
-                "the memory is a module's global variable, which goes with its module",
+                "the memory was not allocated on a stream; free it with Deviceptr.mem_free",
             ));
         }
+        if matches!(self.owner, Owner::Stream(_)) && stream.others_may_use(self) {
+            // Goes back once those are known to be idle.
+            self.state.fetch_or(DEAD, Ordering::AcqRel);
+            return Ok(());
+        }
+        self.free_by(|address| stream.free(address))
+    }
+
+    /// Marks the memory dead, and calls `give_back` unless something holds it or it goes otherwise.
+    fn free_by(&self, give_back: impl FnOnce(u64) -> Result<()>) -> Result<()> {
         library::ready()?;
+        match &self.owner {
+            Owner::Module { .. } => {
+                return Err(Error::invalid(
+                    "the memory is a module's global variable, which goes with its module",
+                ))
+            }
+            Owner::Other { .. } => {
+                return Err(Error::invalid(
+                    "the memory is borrowed; who allocated it frees it",
+                ))
+            }
+            // It comes back with the next launch, so the value stays usable.
+            Owner::Graph(memory) => return memory.free_by(give_back),
+            Owner::Here | Owner::Managed | Owner::Stream(_) => {}
+        }
         let mut state = self.state.load(Ordering::Acquire);
         loop {
             if state & DEAD != 0 {
@@ -107,16 +249,10 @@ impl Allocation {
                 .compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) if !free_now => return Ok(()),
-                Ok(_) => break,
+                Ok(_) => return give_back(self.address),
                 Err(now) => state = now,
             }
         }
-        if !self.context.is_alive() {
-            return Ok(());
-        }
-        let _relaxed = ThreadMode::relaxed();
-        let _entered = self.context.enter()?;
-        driver!(cuMemFree_v2(self.address))
     }
 
     /// Checks that `size` bytes from `offset` are inside; `what` names the argument.
@@ -133,6 +269,11 @@ impl Allocation {
         }
     }
 
+    /// Whether it may be said to belong to a context: of borrowed memory nobody knows for sure.
+    pub fn is_in(&self, context: &Context) -> bool {
+        matches!(self.owner, Owner::Other { .. }) || self.context.handle() == context.handle()
+    }
+
     /// The context that the memory belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
@@ -141,10 +282,26 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        let returned = *self.state.get_mut() & RETURNED != 0;
-        if matches!(self.owner, Owner::Here) && !returned {
-            release::queue(Release::Memory(self.address, self.context.clone()));
+        if *self.state.get_mut() & RETURNED != 0 {
+            return;
         }
+        match &self.owner {
+            Owner::Here | Owner::Managed => {
+                release::queue(Release::Memory(self.address, self.context.clone()));
+            }
+            Owner::Stream(stream) => {
+                release::queue(Release::StreamMemory(self.address, stream.clone()));
+            }
+            Owner::Graph(_) | Owner::Module { .. } | Owner::Other { .. } => {}
+        }
+    }
+}
+
+/// Adds the size to the error of an allocation.
+fn sized(size: usize) -> impl FnOnce(Error) -> Error {
+    move |error| match error.detail.is_empty() {
+        true => error.explained(format!("size_in_bytes {size}")),
+        false => error,
     }
 }
 
@@ -180,6 +337,13 @@ impl Held {
     }
 }
 
+impl std::ops::Deref for Held {
+    type Target = Allocation;
+    fn deref(&self) -> &Allocation {
+        &self.0
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.state.fetch_sub(1, Ordering::AcqRel);
@@ -192,105 +356,4 @@ pub fn info() -> Result<(usize, usize)> {
     let (mut free, mut total) = (0, 0);
     driver!(cuMemGetInfo_v2(&mut free, &mut total))?;
     Ok((free, total))
-}
-
-/// Prepares a synchronous operation on memory: not while this thread captures, and in the memory's
-/// own context. No capture begins or ends while the result lives.
-fn synchronous(memory: &Allocation) -> Result<(Entered, gate::Passage)> {
-    let context = &memory.context;
-    context.check_alive()?;
-    let passage = gate::pass(Passing::Together);
-    capture::refuse_uncaptured("a synchronous copy or memset", context.handle())?;
-    Ok((context.enter()?, passage))
-}
-
-/// Copies host bytes to the device and waits. `cuMemcpyHtoD`
-///
-/// # Safety
-/// `source` must be readable for `size` bytes.
-pub unsafe fn copy_from_host(
-    destination: &Arc<Allocation>,
-    offset: i64,
-    source: *const u8,
-    size: usize,
-) -> Result<()> {
-    let held = Held::new(destination)?;
-    let address = held.0.check_range("dst", offset, size as i64)?;
-    let _prepared = synchronous(&held.0)?;
-    driver!(cuMemcpyHtoD_v2(address, source.cast(), size))
-}
-
-/// Copies device bytes to the host and waits. `cuMemcpyDtoH`
-///
-/// # Safety
-/// `destination` must be writable for `size` bytes.
-pub unsafe fn copy_to_host(
-    destination: *mut u8,
-    source: &Arc<Allocation>,
-    offset: i64,
-    size: usize,
-) -> Result<()> {
-    let held = Held::new(source)?;
-    let address = held.0.check_range("src", offset, size as i64)?;
-    let _prepared = synchronous(&held.0)?;
-    driver!(cuMemcpyDtoH_v2(destination.cast(), address, size))
-}
-
-/// Copies on the device. `cuMemcpyDtoD`
-pub fn copy_on_device(
-    destination: &Arc<Allocation>,
-    destination_offset: i64,
-    source: &Arc<Allocation>,
-    source_offset: i64,
-    size: i64,
-) -> Result<()> {
-    let (to, from) = (Held::new(destination)?, Held::new(source)?);
-    let to_address = to.0.check_range("dst", destination_offset, size)?;
-    let from_address = from.0.check_range("src", source_offset, size)?;
-    let _prepared = synchronous(&to.0)?;
-    driver!(cuMemcpyDtoD_v2(to_address, from_address, size as usize))
-}
-
-/// A pattern to fill memory with.
-#[derive(Clone, Copy)]
-pub struct Fill {
-    /// Bytes of one element: 1, 2 or 4.
-    pub width: i64,
-    /// The element; its low `width` bytes count.
-    pub value: u32,
-    /// Elements.
-    pub count: i64,
-}
-
-impl Fill {
-    /// Checks the range and gives the device address.
-    pub fn address_in(&self, memory: &Allocation, offset: i64) -> Result<u64> {
-        if self.count < 0 {
-            return Err(Error::invalid(format!("length {} is negative", self.count)));
-        }
-        if offset % self.width != 0 {
-            return Err(Error::invalid(format!(
-                "offset {offset} is not a multiple of the element's {} bytes",
-                self.width
-            )));
-        }
-        memory.check_range(
-            "the filled range",
-            offset,
-            self.count.saturating_mul(self.width),
-        )
-    }
-}
-
-/// Fills device memory. `cuMemsetD8`, `cuMemsetD16`, `cuMemsetD32`
-pub fn fill(memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
-    let held = Held::new(memory)?;
-    let address = fill.address_in(&held.0, offset)?;
-    let _prepared = synchronous(&held.0)?;
-    let count = fill.count as usize;
-    match fill.width {
-        1 => driver!(cuMemsetD8_v2(address, fill.value as u8, count)),
-        2 => driver!(cuMemsetD16_v2(address, fill.value as u16, count)),
-        _ => driver!(cuMemsetD32_v2(address, fill.value, count)),
-    }
 }

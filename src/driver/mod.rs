@@ -6,11 +6,13 @@
 
 pub mod capture;
 pub mod context;
+pub mod copy;
 pub mod device;
 pub mod error;
 pub mod event;
 pub mod gate;
 pub mod graph;
+pub mod graph_memory;
 pub mod launch;
 pub mod library;
 pub mod memory;
@@ -18,6 +20,7 @@ pub mod module;
 pub mod release;
 pub mod retain;
 pub mod stream;
+pub mod stream_memory;
 
 pub use error::{Error, Result};
 

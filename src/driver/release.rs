@@ -9,7 +9,7 @@ use super::capture;
 use super::context::Context;
 use super::gate::{self, Passing, ThreadMode};
 use super::retain::Shared;
-use super::stream::StreamState;
+use super::stream::{Stream, StreamState};
 use super::{driver, library, Result};
 use crossbeam_queue::SegQueue;
 use cudarc::driver::sys::{self, CUresult};
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex};
 pub enum Release {
     /// `cuMemFree`; waits for the device.
     Memory(u64, Arc<Context>),
+    /// `cuMemFreeAsync` in the order of the stream that it was allocated on.
+    StreamMemory(u64, Arc<Stream>),
     /// `cuModuleUnload`; waits for the device.
     Module(usize, Arc<Context>),
     /// `cuDevicePrimaryCtxRelease` for a device.
@@ -39,7 +41,7 @@ pub enum Release {
 static DROPPED: SegQueue<Shared> = SegQueue::new();
 static QUICK: SegQueue<Release> = SegQueue::new();
 static SLOW: SegQueue<Release> = SegQueue::new();
-/// Streams without an owner whose work is not known to be done.
+/// Streams without an owner whose work is not known to be done, and memory of streams that capture.
 static LINGERING: Mutex<Vec<Release>> = Mutex::new(Vec::new());
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
@@ -117,11 +119,22 @@ fn run(release: Release) {
     }
 }
 
+fn linger(release: Release) {
+    let mut lingering = LINGERING.lock().unwrap_or_else(|e| e.into_inner());
+    lingering.push(release);
+}
+
 fn attempt(release: Release) -> Result<()> {
     match release {
         Release::Memory(address, context) => {
             let _entered = context.enter()?;
             driver!(cuMemFree_v2(address))
+        }
+        Release::StreamMemory(address, stream) => {
+            if !stream.take_back(address)? {
+                linger(Release::StreamMemory(address, stream));
+            }
+            Ok(())
         }
         Release::Module(module, context) => {
             let _entered = context.enter()?;
@@ -150,8 +163,7 @@ fn attempt(release: Release) -> Result<()> {
             // SAFETY: the handle is destroyed only below.
             let status = unsafe { sys::cuStreamQuery(stream as sys::CUstream) };
             if status == CUresult::CUDA_ERROR_NOT_READY {
-                let mut lingering = LINGERING.lock().unwrap_or_else(|e| e.into_inner());
-                lingering.push(Release::Stream(stream, context.clone(), state));
+                linger(Release::Stream(stream, context.clone(), state));
                 return Ok(());
             }
             state.release_all();

@@ -3,6 +3,7 @@
 //! Retaining is cloning an `Arc`. A set holds each resource once, so that a million launches of the
 //! same kernel need constant memory.
 
+use super::graph_memory::MemoryNodes;
 use super::memory::{Allocation, Held};
 use super::Result;
 use smallvec::SmallVec;
@@ -87,6 +88,11 @@ impl PendingSet {
             .collect()
     }
 
+    /// Whether `memory` is held.
+    pub fn holds(&self, memory: &Arc<Allocation>) -> bool {
+        self.entries.contains_key(&(Arc::as_ptr(memory) as usize))
+    }
+
     /// How many resources are held.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -103,6 +109,8 @@ impl PendingSet {
 #[derive(Default)]
 pub struct KeepSet {
     entries: HashMap<usize, Operand>,
+    /// The memory that launches of the graph allocate and free.
+    pub memory: MemoryNodes,
 }
 
 impl KeepSet {

@@ -2,9 +2,11 @@
 
 use super::capture::{self, Capture};
 use super::context::Context;
+use super::copy::{End, Fill};
 use super::gate::{self, Passing, Shield};
+use super::graph_memory::MemoryNodes;
 use super::launch::Launch;
-use super::memory::{Allocation, Fill};
+use super::memory::Allocation;
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Operands, PendingSet, Shared};
 use super::{driver, Error, Result};
@@ -62,6 +64,19 @@ impl StreamState {
     /// How many resources are held.
     pub fn held(&self) -> usize {
         self.lock().pending.len()
+    }
+
+    /// Nothing is enqueued while the result lives; nothing if a call is under way.
+    fn try_quiet(&self) -> Option<impl Drop + '_> {
+        self.queue.try_lock().ok()
+    }
+
+    /// Whether pending work may use `memory`; true if nobody can tell at this moment.
+    pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
+        match self.queue.try_lock() {
+            Ok(queue) => queue.pending.holds(memory),
+            Err(_) => true,
+        }
     }
 }
 
@@ -144,23 +159,29 @@ impl Stream {
         operands: Operands,
         call: impl FnOnce(sys::CUstream) -> Result<()>,
     ) -> Result<()> {
-        self.submit_passing(operands, Passing::Together, Passing::By, call)
+        self.submit_passing(operands, Passing::Together, Passing::By, |s, _| call(s))
     }
 
-    /// [`Stream::submit`] for calls that may break or join a capture: how they pass the gate if the
-    /// stream is capturing, and if it is not.
+    /// [`Stream::submit`] for calls that may break or join a capture, or make memory nodes of it: how
+    /// they pass the gate if the stream is capturing, and if it is not.
     pub fn submit_passing(
         self: &Arc<Self>,
         operands: Operands,
         if_capturing: Passing,
         otherwise: Passing,
-        call: impl FnOnce(sys::CUstream) -> Result<()>,
+        call: impl FnOnce(sys::CUstream, Option<&mut MemoryNodes>) -> Result<()>,
     ) -> Result<()> {
         self.context.check_alive()?;
         let mut queue = self.state.lock();
         if !self.is_null() {
             if let Some(capture) = capture::of_stream(self)? {
-                return capture.record(self, operands, if_capturing, || call(self.raw()));
+                let record = |nodes: &mut MemoryNodes| call(self.raw(), Some(nodes));
+                return capture.record(self, operands, if_capturing, record);
+            }
+        }
+        for operand in &operands {
+            if let Operand::Memory(held) = operand {
+                held.allocation().check_allocated()?;
             }
         }
         let _passage = gate::pass(if self.is_null() {
@@ -174,7 +195,7 @@ impl Stream {
         queue.sequence += 1;
         let sequence = queue.sequence;
         queue.pending.retain(&operands, sequence);
-        let result = call(self.raw());
+        let result = call(self.raw(), None);
         self.state.enqueued.store(sequence, Ordering::Release);
         drop(queue);
         result
@@ -200,6 +221,16 @@ impl Stream {
         let _unasked = self.unasked();
         let _queue = self.state.lock();
         f()
+    }
+
+    /// Nothing is enqueued while the result lives; nothing if a call is under way.
+    pub fn try_quiet(&self) -> Option<impl Drop + '_> {
+        self.state.try_quiet()
+    }
+
+    /// What is pending on it.
+    pub fn state(&self) -> &Arc<StreamState> {
+        &self.state
     }
 
     /// How asking or waiting for this stream passes the gate; refused if it would break the capture
@@ -347,6 +378,49 @@ impl Stream {
         let _entered = self.context.enter()?;
         self.submit(operands, |stream| {
             driver!(cuMemcpyDtoDAsync_v2(to, from, size as usize, stream))
+        })
+    }
+
+    /// Copies between the memories of two contexts, in stream order. `cuMemcpyPeerAsync`
+    pub fn copy_between(self: &Arc<Self>, destination: End, source: End, size: i64) -> Result<()> {
+        let to = destination.address("dst", size)?;
+        let from = source.address("src", size)?;
+        let operands = smallvec![
+            Operand::memory(destination.memory)?,
+            Operand::memory(source.memory)?
+        ];
+        let contexts = [destination.context, source.context].map(|c| c.handle() as sys::CUcontext);
+        let _entered = self.context.enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuMemcpyPeerAsync(
+                to,
+                contexts[0],
+                from,
+                contexts[1],
+                size as usize,
+                stream
+            ))
+        })
+    }
+
+    /// Says which streams may use managed memory; `size` is 0 or all of it. `cuStreamAttachMemAsync`
+    pub fn attach(self: &Arc<Self>, memory: &Arc<Allocation>, size: i64, flags: u32) -> Result<()> {
+        if size != 0 && size != memory.size() as i64 {
+            return Err(Error::invalid(format!(
+                "length {size} is neither 0 nor the {} bytes of the allocation, which is attached as a \
+                 whole",
+                memory.size()
+            )));
+        }
+        let operands = smallvec![Operand::memory(memory)?];
+        let _entered = self.context.enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuStreamAttachMemAsync(stream, memory.address(), 0, flags)).map_err(|e| {
+                match memory.is_managed() {
+                    true => e,
+                    false => e.explained("only managed memory can be attached to a stream"),
+                }
+            })
         })
     }
 

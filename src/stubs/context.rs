@@ -99,6 +99,18 @@ extern "C" fn cudagraph_ctx_set_limit(limit: Value, n: Value) -> Value {
 }
 
 #[no_mangle]
+extern "C" fn cudagraph_ctx_enable_peer_access(peer: Value, flags: Value) -> Value {
+    let (peer, flags) = (get::<Context>(peer), to_int(flags) as u32);
+    status(blocking(|| Context::enable_peer_access(&peer, flags)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_disable_peer_access(peer: Value) -> Value {
+    let peer = get::<Context>(peer);
+    status(blocking(|| Context::disable_peer_access(&peer)))
+}
+
+#[no_mangle]
 extern "C" fn cudagraph_ctx_synchronize(_unit: Value) -> Value {
     status(blocking(Context::synchronize))
 }

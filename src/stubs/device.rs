@@ -51,3 +51,25 @@ extern "C" fn cudagraph_mem_info(_unit: Value) -> Value {
         tuple(&[int(free as isize), int(total as isize)])
     })
 }
+
+#[no_mangle]
+extern "C" fn cudagraph_device_link_attribute(
+    attribute: Value,
+    device: Value,
+    peer: Value,
+) -> Value {
+    let asked = guarded(|| {
+        device::link_attribute(
+            c_int("attribute", attribute)?,
+            c_int("device", device)?,
+            c_int("peer", peer)?,
+        )
+    });
+    value(asked, |n| int(n as isize))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_device_can_access_peer(device: Value, peer: Value) -> Value {
+    let asked = guarded(|| device::can_access_peer(c_int("device", device)?, c_int("peer", peer)?));
+    value(asked, |can| int(can as isize))
+}

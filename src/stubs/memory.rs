@@ -2,18 +2,25 @@
 
 use super::custom::{alloc, borrow, get};
 use super::run::{blocking, status, value};
-use super::value::{int, nativeint, to_int, to_u64, HostMemory};
-use crate::driver::memory::{self, Allocation, Fill};
+use super::value::{field, int, nativeint, to_int, to_u64, HostMemory};
+use crate::driver::context::Context;
+use crate::driver::copy::{self, End, Fill};
+use crate::driver::memory::Allocation;
 use crate::driver::Error;
 use ocaml::sys::Value;
+use std::sync::Arc;
 
 #[no_mangle]
 extern "C" fn cudagraph_mem_alloc(size: Value) -> Value {
     let size = to_int(size);
-    let allocated = blocking(|| match usize::try_from(size) {
-        Ok(size) => Allocation::new(size),
-        Err(_) => Err(Error::invalid(format!("size_in_bytes {size} is negative"))),
-    });
+    let allocated = blocking(|| Allocation::new(checked_size(size)?));
+    value(allocated, alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_mem_alloc_managed(size: Value, flags: Value) -> Value {
+    let (size, flags) = (to_int(size), to_int(flags) as u32);
+    let allocated = blocking(|| Allocation::managed(checked_size(size)?, flags));
     value(allocated, alloc)
 }
 
@@ -53,7 +60,7 @@ extern "C" fn cudagraph_h2d(
     let (offset, size) = (to_int(offset), to_int(size) as usize);
     // SAFETY: see above.
     let copied =
-        blocking(|| unsafe { memory::copy_from_host(&destination, offset, at.cast(), size) });
+        blocking(|| unsafe { copy::copy_from_host(&destination, offset, at.cast(), size) });
     drop(host);
     status(copied)
 }
@@ -71,7 +78,7 @@ extern "C" fn cudagraph_d2h(
     let (host, at) = unsafe { host(destination, host_offset) };
     let (offset, size) = (to_int(offset), to_int(size) as usize);
     // SAFETY: see above.
-    let copied = blocking(|| unsafe { memory::copy_to_host(at.0, &source, offset, size) });
+    let copied = blocking(|| unsafe { copy::copy_to_host(at.0, &source, offset, size) });
     drop(host);
     status(copied)
 }
@@ -116,7 +123,7 @@ extern "C" fn cudagraph_h2d_unsafe(destination: Value, address: Value, size: Val
     status(blocking(|| {
         let size = checked_size(size)?;
         // SAFETY: see above.
-        unsafe { memory::copy_from_host(&destination, 0, at.cast(), size) }
+        unsafe { copy::copy_from_host(&destination, 0, at.cast(), size) }
     }))
 }
 
@@ -129,7 +136,7 @@ extern "C" fn cudagraph_d2h_unsafe(address: Value, source: Value, size: Value) -
     status(blocking(|| {
         let size = checked_size(size)?;
         // SAFETY: see above.
-        unsafe { memory::copy_to_host(at.0, &source, 0, size) }
+        unsafe { copy::copy_to_host(at.0, &source, 0, size) }
     }))
 }
 
@@ -153,8 +160,49 @@ extern "C" fn cudagraph_d2d(
         to_int(size),
     );
     status(blocking(|| {
-        memory::copy_on_device(&destination, to, &source, from, size)
+        copy::copy_on_device(&destination, to, &source, from, size)
     }))
+}
+
+/// One end of a copy between contexts, with what keeps it while the runtime lock is released.
+pub struct PeerEnd {
+    memory: Arc<Allocation>,
+    offset: i64,
+    context: Arc<Context>,
+}
+
+impl PeerEnd {
+    /// Reads a `Raw.peer_end`.
+    ///
+    /// # Safety
+    /// `v` must be one and the runtime lock held.
+    pub unsafe fn new(v: Value) -> PeerEnd {
+        // SAFETY: a record of a deviceptr, an offset in bytes and a context.
+        unsafe {
+            PeerEnd {
+                memory: get(field(v, 0)),
+                offset: to_int(field(v, 1)),
+                context: get(field(v, 2)),
+            }
+        }
+    }
+
+    /// The end as the driver layer takes it.
+    pub fn end(&self) -> End<'_> {
+        End {
+            memory: &self.memory,
+            offset: self.offset,
+            context: &self.context,
+        }
+    }
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_peer(destination: Value, source: Value, size: Value) -> Value {
+    // SAFETY: OCaml passes two such records.
+    let (to, from) = unsafe { (PeerEnd::new(destination), PeerEnd::new(source)) };
+    let size = to_int(size);
+    status(blocking(|| copy::copy_between(to.end(), from.end(), size)))
 }
 
 #[no_mangle]
@@ -167,7 +215,7 @@ extern "C" fn cudagraph_memset(
 ) -> Value {
     let memory = get::<Allocation>(memory);
     let (offset, fill) = (to_int(offset), fill(width, element, count));
-    status(blocking(|| memory::fill(&memory, offset, fill)))
+    status(blocking(|| copy::fill(&memory, offset, fill)))
 }
 
 /// A fill from its OCaml arguments.

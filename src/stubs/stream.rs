@@ -1,7 +1,7 @@
 //! Streams and the work enqueued on them: `Raw.stream_*`, `Raw.launch_kernel`, `Raw.*_async`.
 
 use super::custom::{alloc, borrow, get, Boxed};
-use super::memory::{bare, checked_size, fill, host};
+use super::memory::{bare, checked_size, fill, host, PeerEnd};
 use super::run::{blocking, guarded, status, value};
 use super::value::{field, int, nativeint, tag, to_bool, to_float, to_int, to_u64, UNIT};
 use crate::driver::launch::{Argument, Launch};
@@ -116,6 +116,47 @@ extern "C" fn cudagraph_stream_held(stream: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_streams_live(_unit: Value) -> Value {
     int(Stream::live() as isize)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_stream_mem_alloc(stream: Value, size: Value) -> Value {
+    let (stream, size) = (get::<StreamBlock>(stream), to_int(size));
+    let allocated = blocking(|| Allocation::on_stream(&stream.resolve()?, checked_size(size)?));
+    value(allocated, alloc)
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_stream_mem_free(stream: Value, memory: Value) -> Value {
+    let (stream, memory) = (get::<StreamBlock>(stream), get::<Allocation>(memory));
+    status(blocking(|| memory.free_on(&stream.resolve()?)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_stream_attach(
+    stream: Value,
+    memory: Value,
+    size: Value,
+    flags: Value,
+) -> Value {
+    let (stream, memory) = (get::<StreamBlock>(stream), get::<Allocation>(memory));
+    let (size, flags) = (to_int(size), to_int(flags) as u32);
+    status(blocking(|| stream.resolve()?.attach(&memory, size, flags)))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_peer_async(
+    destination: Value,
+    source: Value,
+    size: Value,
+    stream: Value,
+) -> Value {
+    let stream = get::<StreamBlock>(stream);
+    // SAFETY: OCaml passes two such records.
+    let (to, from) = unsafe { (PeerEnd::new(destination), PeerEnd::new(source)) };
+    let size = to_int(size);
+    status(blocking(|| {
+        stream.resolve()?.copy_between(to.end(), from.end(), size)
+    }))
 }
 
 /// Reads a `Stream.kernel_param`.

@@ -1,6 +1,6 @@
 (* Compile-time test: Cuda.Graph has the documented interface, in full and with the documented
-   constructors, and Cuda the part of cudajit's interface that this package provides. A signature
-   is written out here, not taken from the library, so that a changed .mli does not compile. *)
+   constructors, and Cuda and Nvrtc have the whole interface of cudajit. The signatures are written
+   out here, not taken from the library, so that a changed .mli does not compile. *)
 
 (* A signature is not used other than by the check. *)
 [@@@warning "-32-34-37-69"]
@@ -39,6 +39,7 @@ module type ADDITIONS = sig
   open Cuda
 
   val with_capture : ?mode:Graph.capture_mode -> Stream.t -> (unit -> 'a) -> Graph.t * 'a
+  val instantiate_with : ?auto_free_on_launch:bool -> Graph.t -> Graph.exec
   val node_count : Graph.t -> int
 end
 
@@ -72,6 +73,16 @@ module type DEVICE = sig
   val primary_ctx_reset : t -> unit
   val get_free_and_total_mem : unit -> int * int
 
+  type p2p_attribute =
+    | PERFORMANCE_RANK of int
+    | ACCESS_SUPPORTED of bool
+    | NATIVE_ATOMIC_SUPPORTED of bool
+    | CUDA_ARRAY_ACCESS_SUPPORTED of bool
+
+  val sexp_of_p2p_attribute : p2p_attribute -> Sexp.t
+  val get_p2p_attributes : dst:t -> src:t -> p2p_attribute list
+  val can_access_peer : dst:t -> src:t -> bool
+
   type computemode = DEFAULT | PROHIBITED | EXCLUSIVE_PROCESS | UNCATEGORIZED of int64
 
   val sexp_of_computemode : computemode -> Sexp.t
@@ -91,14 +102,145 @@ module type DEVICE = sig
 
   val sexp_of_mem_allocation_handle_type : mem_allocation_handle_type -> Sexp.t
 
-  (* The record has 133 fields; Device.mli is the place for them. *)
-  type attributes
+  type attributes = {
+    name : string;
+    max_threads_per_block : int;
+    max_block_dim_x : int;
+    max_block_dim_y : int;
+    max_block_dim_z : int;
+    max_grid_dim_x : int;
+    max_grid_dim_y : int;
+    max_grid_dim_z : int;
+    max_shared_memory_per_block : int;
+    total_constant_memory : int;
+    warp_size : int;
+    max_pitch : int;
+    max_registers_per_block : int;
+    clock_rate : int;
+    texture_alignment : int;
+    multiprocessor_count : int;
+    kernel_exec_timeout : bool;
+    integrated : bool;
+    can_map_host_memory : bool;
+    compute_mode : computemode;
+    maximum_texture1d_width : int;
+    maximum_texture2d_width : int;
+    maximum_texture2d_height : int;
+    maximum_texture3d_width : int;
+    maximum_texture3d_height : int;
+    maximum_texture3d_depth : int;
+    maximum_texture2d_layered_width : int;
+    maximum_texture2d_layered_height : int;
+    maximum_texture2d_layered_layers : int;
+    surface_alignment : int;
+    concurrent_kernels : bool;
+    ecc_enabled : bool;
+    pci_bus_id : int;
+    pci_device_id : int;
+    tcc_driver : bool;
+    memory_clock_rate : int;
+    global_memory_bus_width : int;
+    l2_cache_size : int;
+    max_threads_per_multiprocessor : int;
+    async_engine_count : int;
+    unified_addressing : bool;
+    maximum_texture1d_layered_width : int;
+    maximum_texture1d_layered_layers : int;
+    maximum_texture2d_gather_width : int;
+    maximum_texture2d_gather_height : int;
+    maximum_texture3d_width_alternate : int;
+    maximum_texture3d_height_alternate : int;
+    maximum_texture3d_depth_alternate : int;
+    pci_domain_id : int;
+    texture_pitch_alignment : int;
+    maximum_texturecubemap_width : int;
+    maximum_texturecubemap_layered_width : int;
+    maximum_texturecubemap_layered_layers : int;
+    maximum_surface1d_width : int;
+    maximum_surface2d_width : int;
+    maximum_surface2d_height : int;
+    maximum_surface3d_width : int;
+    maximum_surface3d_height : int;
+    maximum_surface3d_depth : int;
+    maximum_surface1d_layered_width : int;
+    maximum_surface1d_layered_layers : int;
+    maximum_surface2d_layered_width : int;
+    maximum_surface2d_layered_height : int;
+    maximum_surface2d_layered_layers : int;
+    maximum_surfacecubemap_width : int;
+    maximum_surfacecubemap_layered_width : int;
+    maximum_surfacecubemap_layered_layers : int;
+    maximum_texture2d_linear_width : int;
+    maximum_texture2d_linear_height : int;
+    maximum_texture2d_linear_pitch : int;
+    maximum_texture2d_mipmapped_width : int;
+    maximum_texture2d_mipmapped_height : int;
+    compute_capability_major : int;
+    compute_capability_minor : int;
+    maximum_texture1d_mipmapped_width : int;
+    stream_priorities_supported : bool;
+    global_l1_cache_supported : bool;
+    local_l1_cache_supported : bool;
+    max_shared_memory_per_multiprocessor : int;
+    max_registers_per_multiprocessor : int;
+    managed_memory : bool;
+    multi_gpu_board : bool;
+    multi_gpu_board_group_id : int;
+    host_native_atomic_supported : bool;
+    single_to_double_precision_perf_ratio : int;
+    pageable_memory_access : bool;
+    concurrent_managed_access : bool;
+    compute_preemption_supported : bool;
+    can_use_host_pointer_for_registered_mem : bool;
+    cooperative_launch : bool;
+    max_shared_memory_per_block_optin : int;
+    can_flush_remote_writes : bool;
+    host_register_supported : bool;
+    pageable_memory_access_uses_host_page_tables : bool;
+    direct_managed_mem_access_from_host : bool;
+    virtual_memory_management_supported : bool;
+    handle_type_posix_file_descriptor_supported : bool;
+    handle_type_win32_handle_supported : bool;
+    handle_type_win32_kmt_handle_supported : bool;
+    max_blocks_per_multiprocessor : int;
+    generic_compression_supported : bool;
+    max_persisting_l2_cache_size : int;
+    max_access_policy_window_size : int;
+    gpu_direct_rdma_with_cuda_vmm_supported : bool;
+    reserved_shared_memory_per_block : int;
+    sparse_cuda_array_supported : bool;
+    read_only_host_register_supported : bool;
+    timeline_semaphore_interop_supported : bool;
+    memory_pools_supported : bool;
+    gpu_direct_rdma_supported : bool;
+    gpu_direct_rdma_flush_writes_options : flush_GPU_direct_RDMA_writes_options list;
+    gpu_direct_rdma_writes_ordering : bool;
+    mempool_supported_handle_types : mem_allocation_handle_type list;
+    cluster_launch : bool;
+    deferred_mapping_cuda_array_supported : bool;
+    can_use_64_bit_stream_mem_ops : bool;
+    can_use_stream_wait_value_nor : bool;
+    dma_buf_supported : bool;
+    ipc_event_supported : bool;
+    mem_sync_domain_count : int;
+    tensor_map_access_supported : bool;
+    unified_function_pointers : bool;
+    multicast_supported : bool;
+  }
 
   val sexp_of_attributes : attributes -> Sexp.t
   val get_attributes : t -> attributes
 end
 
-module _ : DEVICE with type t = Cuda.Device.t = Cuda.Device
+module _ :
+  DEVICE
+    with type t = Cuda.Device.t
+     and type computemode = Cuda.Device.computemode
+     and type flush_GPU_direct_RDMA_writes_options =
+      Cuda.Device.flush_GPU_direct_RDMA_writes_options
+     and type mem_allocation_handle_type = Cuda.Device.mem_allocation_handle_type
+     and type attributes = Cuda.Device.attributes =
+  Cuda.Device
 
 module type CONTEXT = sig
   type flag =
@@ -131,6 +273,8 @@ module type CONTEXT = sig
   val push_current : t -> unit
   val set_current : t -> unit
   val synchronize : unit -> unit
+  val disable_peer_access : t -> unit
+  val enable_peer_access : ?flags:Unsigned.uint -> t -> unit
 
   type limit =
     | STACK_SIZE
@@ -191,6 +335,19 @@ module type DEVICEPTR = sig
     ?src_offset:int ->
     dst:t ->
     src:t ->
+    unit ->
+    unit
+
+  val memcpy_peer :
+    ?kind:('a, 'b) Bigarray.kind ->
+    ?length:int ->
+    ?size_in_bytes:int ->
+    ?dst_offset:int ->
+    ?src_offset:int ->
+    dst:t ->
+    dst_ctx:Cuda.Context.t ->
+    src:t ->
+    src_ctx:Cuda.Context.t ->
     unit ->
     unit
 
@@ -270,6 +427,8 @@ module type STREAM = sig
   type t
 
   val sexp_of_t : t -> Sexp.t
+  val mem_alloc : t -> size_in_bytes:int -> device
+  val mem_free : t -> device -> unit
 
   val memcpy_H_to_D_unsafe :
     dst:device -> src:unit Ctypes.ptr -> size_in_bytes:int -> t -> unit
@@ -330,6 +489,23 @@ module type STREAM = sig
     t ->
     unit
 
+  val memcpy_peer :
+    ?kind:('a, 'b) Bigarray.kind ->
+    ?length:int ->
+    ?size_in_bytes:int ->
+    ?dst_offset:int ->
+    ?src_offset:int ->
+    dst:device ->
+    dst_ctx:Cuda.Context.t ->
+    src:device ->
+    src_ctx:Cuda.Context.t ->
+    t ->
+    unit
+
+  type attach_mem = GLOBAL | HOST | SINGLE_stream
+
+  val sexp_of_attach_mem : attach_mem -> Sexp.t
+  val attach_mem : t -> device -> int -> attach_mem -> unit
   val create : ?non_blocking:bool -> ?lower_priority:int -> unit -> t
   val get_context : t -> Cuda.Context.t
   val get_id : t -> Unsigned.uint64

@@ -1,0 +1,97 @@
+//! Memory that is allocated and freed in the order of a stream: from the device's pool, or by the nodes of
+//! a graph when the stream captures.
+
+use super::gate::{self, Passing, Shield};
+use super::graph_memory::GraphMemory;
+use super::memory::{Allocation, Held};
+use super::release::{self, Drain};
+use super::retain::{Operand, Operands};
+use super::stream::Stream;
+use super::{capture, driver, Result};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+impl Stream {
+    /// Allocates in stream order: the address, and the node's memory if the stream captures.
+    /// `cuMemAllocAsync`
+    pub fn allocate(self: &Arc<Self>, size: usize) -> Result<(u64, Option<Arc<GraphMemory>>)> {
+        let _entered = self.context().enter()?;
+        release::drain(Drain::Quick);
+        let (mut address, mut memory) = (0, None);
+        let (together, by) = (Passing::Together, Passing::By);
+        self.submit_passing(Operands::new(), together, by, |stream, nodes| {
+            let Some(nodes) = nodes else {
+                let _shield = Shield::for_others(Passing::By);
+                return driver!(cuMemAllocAsync(&mut address, size, stream));
+            };
+            driver!(cuMemAllocAsync(&mut address, size, stream))?;
+            let node = GraphMemory::new(address, self.context().clone());
+            nodes.allocate(&node);
+            memory = Some(node);
+            Ok(())
+        })?;
+        Ok((address, memory))
+    }
+
+    /// Frees in stream order; the stream is not capturing. `cuMemFreeAsync`
+    pub fn free(self: &Arc<Self>, address: u64) -> Result<()> {
+        let _entered = self.context().enter()?;
+        self.submit(Operands::new(), |stream| {
+            let _shield = Shield::harmless(Passing::By);
+            driver!(cuMemFreeAsync(address, stream))
+        })
+    }
+
+    /// Captures the freeing of a graph's memory. Whether the graph being captured allocates it too.
+    /// `cuMemFreeAsync`
+    pub fn free_in_capture(self: &Arc<Self>, held: &Held) -> Result<bool> {
+        let mut own = false;
+        let memory = held.allocation();
+        let operands = smallvec![Operand::memory(memory)?];
+        let (together, by) = (Passing::Together, Passing::By);
+        self.submit_passing(operands, together, by, |stream, nodes| {
+            driver!(cuMemFreeAsync(memory.address(), stream))?;
+            if let (Some(nodes), Some(graph)) = (nodes, memory.of_graph()) {
+                own = nodes.free(graph);
+            }
+            Ok(())
+        })?;
+        Ok(own)
+    }
+
+    /// Gives memory back that nothing needs any more; false if that must wait, since the stream is busy
+    /// with a call or captures.
+    pub fn take_back(&self, address: u64) -> Result<bool> {
+        let _entered = self.context().enter()?;
+        let Some(_quiet) = self.try_quiet() else {
+            return Ok(false);
+        };
+        let null = self.handle() == 0;
+        let _passage = gate::pass(if null { Passing::Together } else { Passing::By });
+        let capturing = match null {
+            true => capture::refuse_null_stream("", self.context().handle()).is_err(),
+            false => self.is_capturing()?,
+        };
+        if capturing {
+            return Ok(false);
+        }
+        driver!(cuMemFreeAsync(
+            address,
+            self.handle() as cudarc::driver::sys::CUstream
+        ))?;
+        Ok(true)
+    }
+
+    /// Whether work of any stream of the context may use the memory.
+    pub fn someone_may_use(&self, memory: &Arc<Allocation>) -> bool {
+        self.state().may_use(memory) || self.others_may_use(memory)
+    }
+
+    /// Whether work of another stream of the context may use the memory.
+    pub fn others_may_use(&self, memory: &Arc<Allocation>) -> bool {
+        self.context()
+            .other_states(self.state())
+            .iter()
+            .any(|state| state.may_use(memory))
+    }
+}
