@@ -138,6 +138,21 @@ let load_ptx ?(options = []) text = load (where "load_ptx") text options
 let load_data_ex compiled options =
   load (where "load_data_ex") (Nvrtc.string_from_ptx compiled) options
 
+let load_cubin image =
+  let where = where "load_cubin" in
+  if not (String.starts_with ~prefix:"\x7fELF" image) then
+    invalid_arg (where ^ ": the image is not a cubin: it does not begin as an ELF file");
+  load where image []
+
+let load_file ?(options = []) path =
+  let where = where "load_file" in
+  let image =
+    try In_channel.with_open_bin path In_channel.input_all
+    with Sys_error why -> invalid_arg (where ^ ": " ^ why)
+  in
+  if image = "" then invalid_arg (Printf.sprintf "%s: %s is empty" where path);
+  load where image options
+
 let get_function m ~name =
   Status.get (where "get_function") "cu_module_get_function" (Raw.module_function m name)
 
@@ -146,3 +161,68 @@ let get_global m ~name =
     Status.get (where "get_global") "cu_module_get_global" (Raw.module_global m name)
   in
   (ptr, Unsigned.Size_t.of_int (Raw.ptr_size ptr))
+
+type func_attributes = {
+  max_threads_per_block : int;
+  shared_size_bytes : int;
+  const_size_bytes : int;
+  local_size_bytes : int;
+  num_regs : int;
+  ptx_version : int;
+  binary_version : int;
+  max_dynamic_shared_size_bytes : int;
+}
+
+let sexp_of_func_attributes a : Sexplib0.Sexp.t =
+  let field name n = Sexplib0.Sexp.List [ Atom name; sexp_of_int n ] in
+  List
+    [
+      field "max_threads_per_block" a.max_threads_per_block;
+      field "shared_size_bytes" a.shared_size_bytes;
+      field "const_size_bytes" a.const_size_bytes;
+      field "local_size_bytes" a.local_size_bytes;
+      field "num_regs" a.num_regs;
+      field "ptx_version" a.ptx_version;
+      field "binary_version" a.binary_version;
+      field "max_dynamic_shared_size_bytes" a.max_dynamic_shared_size_bytes;
+    ]
+
+(* CUfunction_attribute *)
+let get_attributes func =
+  let get n =
+    Status.get (where "get_attributes") "cu_func_get_attribute"
+      (Raw.func_attribute func n)
+  in
+  {
+    max_threads_per_block = get 0;
+    shared_size_bytes = get 1;
+    const_size_bytes = get 2;
+    local_size_bytes = get 3;
+    num_regs = get 4;
+    ptx_version = get 5;
+    binary_version = get 6;
+    max_dynamic_shared_size_bytes = get 8;
+  }
+
+let name = Raw.func_name
+
+let set_max_dynamic_shared_size func bytes =
+  Status.check
+    (where "set_max_dynamic_shared_size")
+    "cu_func_set_attribute"
+    (Raw.func_set_attribute func 8 bytes)
+
+let max_active_blocks_per_multiprocessor ?(shared_mem_bytes = 0) ~block_size func =
+  Status.get
+    (where "max_active_blocks_per_multiprocessor")
+    "cu_occupancy_max_active_blocks_per_multiprocessor"
+    (Raw.func_active_blocks func block_size shared_mem_bytes)
+
+type suggestion = { grid_dim_x : int; block_dim_x : int }
+
+let suggest_launch ?(shared_mem_bytes = 0) ?(block_size_limit = 0) func =
+  let grid_dim_x, block_dim_x =
+    Status.get (where "suggest_launch") "cu_occupancy_max_potential_block_size"
+      (Raw.func_best_block func shared_mem_bytes block_size_limit)
+  in
+  { grid_dim_x; block_dim_x }

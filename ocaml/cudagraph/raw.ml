@@ -137,6 +137,18 @@ external func_name : func -> string = "cudagraph_func_name"
 (* [func_attribute func attribute], a CUfunction_attribute *)
 external func_attribute : func -> int -> (int, status) result = "cudagraph_func_attribute"
 
+(* [func_set_attribute func attribute value] *)
+external func_set_attribute : func -> int -> int -> status
+  = "cudagraph_func_set_attribute"
+
+(* [func_active_blocks func block_size shared_bytes] *)
+external func_active_blocks : func -> int -> int -> (int, status) result
+  = "cudagraph_func_active_blocks"
+
+(* [func_best_block func shared_bytes limit]: grid and block size *)
+external func_best_block : func -> int -> int -> (int * int, status) result
+  = "cudagraph_func_best_block"
+
 (* Streams *)
 
 (* [stream_create non_blocking priority] *)
@@ -168,6 +180,11 @@ external streams_live : unit -> int = "cudagraph_streams_live"
 external launch_kernel :
   func -> int -> int -> int -> int -> int -> int -> int -> stream -> 'param list -> status
   = "cudagraph_launch_kernel_byte" "cudagraph_launch_kernel"
+
+(* The same with a list of Stream.argument. *)
+external launch_arguments :
+  func -> int -> int -> int -> int -> int -> int -> int -> stream -> 'arg list -> status
+  = "cudagraph_launch_arguments_byte" "cudagraph_launch_arguments"
 
 external stream_mem_alloc : stream -> int -> (deviceptr, status) result
   = "cudagraph_stream_mem_alloc"

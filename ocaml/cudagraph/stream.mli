@@ -84,10 +84,10 @@ val launch_kernel :
   unit
 (** [launch_kernel func ~grid_dim_x ~block_dim_x ~shared_mem_bytes stream params] enqueues
     a kernel: the grid in blocks, the block in threads (directions not given are 1),
-    dynamic shared memory of a block in bytes. Raises [Invalid_argument], naming the
-    argument and its limit, for what the device or the kernel does not admit. Blocks,
-    without stopping other domains, when the launch queue is full. Driver:
-    [cuLaunchKernel]. *)
+    dynamic shared memory of a block in bytes, for which a kernel that needs more than the
+    usual 48 KiB is told so. Raises [Invalid_argument], naming the argument and its limit,
+    for what the device or the kernel does not admit. Blocks, without stopping other
+    domains, when the launch queue is full. Driver: [cuLaunchKernel]. *)
 
 val memcpy_D_to_H_unsafe :
   dst:unit Ctypes.ptr -> src:Deviceptr.t -> size_in_bytes:int -> t -> unit
@@ -199,3 +199,37 @@ val get_total_live_streams : unit -> int
 val is_capturing : t -> bool
 (** [is_capturing stream] is whether work on the stream goes into a capture, valid or
     broken. Driver: [cuStreamIsCapturing]. *)
+
+(** Arguments of a kernel, of every type that C has. *)
+type argument =
+  | Param of kernel_param
+  | Int8 of int
+      (** 8 bits, with or without sign; [Invalid_argument] if it does not fit. *)
+  | Int16 of int  (** 16 bits, likewise. *)
+  | Int32 of int32
+  | Int64 of int64
+  | Half of float  (** A [__half], the nearest one. *)
+  | Bfloat16 of float  (** A [__nv_bfloat16], the nearest one. *)
+  | Address of nativeint
+      (** A device address that the caller keeps valid until the work, or the graph that
+          captures it, is done with it. *)
+  | Struct of string
+      (** The bytes of a C [struct], padding included: its [sizeof] of them. *)
+
+val sexp_of_argument : argument -> Sexplib0.Sexp.t
+(** A struct shows its size in bytes. *)
+
+val launch :
+  Module_.func ->
+  ?grid_dim_y:int ->
+  ?grid_dim_z:int ->
+  ?block_dim_y:int ->
+  ?block_dim_z:int ->
+  ?shared_mem_bytes:int ->
+  grid_dim_x:int ->
+  block_dim_x:int ->
+  t ->
+  argument list ->
+  unit
+(** [launch func ~grid_dim_x ~block_dim_x stream arguments] is {!launch_kernel} with
+    arguments of any type. Driver: [cuLaunchKernel]. *)

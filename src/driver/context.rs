@@ -2,8 +2,9 @@
 
 use super::device::Limits;
 use super::gate::{self, Passing};
+use super::pressure::{Backlog, Waiting};
+use super::queue::StreamState;
 use super::release::{self, Release};
-use super::stream::StreamState;
 use super::{capture, driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::cell::RefCell;
@@ -30,6 +31,7 @@ pub struct Context {
     alive: AtomicBool,
     /// Work pending on the NULL stream of this context.
     pub null_stream: Arc<StreamState>,
+    backlog: Arc<Backlog>,
     streams: Mutex<Vec<Weak<StreamState>>>,
     limits: OnceLock<Limits>,
 }
@@ -45,12 +47,14 @@ thread_local! {
 
 impl Context {
     fn new(handle: usize, device: i32, ownership: Ownership) -> Arc<Context> {
+        let backlog = Arc::new(Backlog::default());
         let context = Arc::new(Context {
             handle,
             device,
             ownership,
             alive: AtomicBool::new(true),
-            null_stream: Arc::new(StreamState::default()),
+            null_stream: StreamState::new(&backlog),
+            backlog,
             streams: Mutex::new(Vec::new()),
             limits: OnceLock::new(),
         });
@@ -74,6 +78,7 @@ impl Context {
     pub fn primary(device: i32) -> Result<Arc<Context>> {
         library::ready()?;
         release::drain(release::Drain::Quick);
+        let _waiting = Waiting::begin();
         let mut handle = std::ptr::null_mut();
         driver!(cuDevicePrimaryCtxRetain(&mut handle, device))?;
         match Context::known(handle as usize).filter(|c| c.ownership == Ownership::Primary) {
@@ -89,6 +94,7 @@ impl Context {
     pub fn create(flags: u32, device: i32) -> Result<Arc<Context>> {
         library::ready()?;
         release::drain(release::Drain::Quick);
+        let _waiting = Waiting::begin();
         let mut handle = std::ptr::null_mut();
         driver!(cuCtxCreate_v2(&mut handle, flags, device))?;
         let context = Context::new(handle as usize, device, Ownership::Created);
@@ -250,6 +256,11 @@ impl Context {
         Ok(self.limits.get_or_init(|| limits))
     }
 
+    /// What is enqueued in it and not known to be done.
+    pub fn backlog(&self) -> &Arc<Backlog> {
+        &self.backlog
+    }
+
     /// The driver's handle.
     pub fn handle(&self) -> usize {
         self.handle
@@ -286,6 +297,7 @@ pub fn reset_primary(device: i32) -> Result<()> {
     release::drain(release::Drain::All);
     {
         let _alone = gate::pass(Passing::Alone);
+        let _waiting = Waiting::begin();
         driver!(cuDevicePrimaryCtxReset_v2(device))?;
     }
     let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Shared};
-use super::stream::Stream;
+use super::stream::{Stream, Submission};
 use super::{capture, driver, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
@@ -54,7 +54,12 @@ impl Event {
         } else {
             otherwise
         };
-        stream.submit_passing(operands, if_capturing, otherwise, |s, _| {
+        let how = Submission {
+            if_capturing,
+            otherwise,
+            ..Submission::default()
+        };
+        stream.submit_as(how, operands, |s, _| {
             driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))?;
             self.in_capture.store(in_capture, Ordering::Release);
             Ok(())
@@ -72,7 +77,12 @@ impl Event {
         // The stream may join the event's capture.
         let _unasked = stream.unasked();
         let before = capture::of_stream(stream)?.is_some();
-        stream.submit_passing(operands, Passing::Alone, Passing::Alone, |s, _| call(s))?;
+        let how = Submission {
+            if_capturing: Passing::Alone,
+            otherwise: Passing::Alone,
+            ..Submission::default()
+        };
+        stream.submit_as(how, operands, |s, _| call(s))?;
         if !before {
             capture::note_joined(stream)?;
         }

@@ -5,12 +5,14 @@
 use super::capture;
 use super::context::Context;
 use super::gate::{Passing, Shield, ThreadMode};
+use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
 use super::retain::{KeepSet, Operand, Shared};
-use super::stream::Stream;
+use super::stream::{Stream, Submission};
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Flag of [`Graph::instantiate`]: `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`
@@ -82,6 +84,7 @@ impl Graph {
             .ok_or_else(|| Error::invalid("the graph was destroyed"))?;
         let _entered = graph.context.enter()?;
         let _shield = Shield::for_others(Passing::By);
+        let _waiting = Waiting::begin();
         let mut handle = std::ptr::null_mut();
         driver!(cuGraphInstantiateWithFlags(
             &mut handle,
@@ -95,7 +98,9 @@ impl Graph {
             _ => e,
         })?;
         let live = LiveExec {
-            handle: Mutex::new(handle as usize),
+            handle: AtomicUsize::new(handle as usize),
+            warm: AtomicBool::new(false),
+            weight: 1 + self.nodes as u64 / 1000,
             context: graph.context.clone(),
             keep: graph.keep.clone(),
             auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
@@ -145,19 +150,43 @@ pub struct Exec {
 
 /// What pending launches hold on to.
 struct LiveExec {
-    handle: Mutex<usize>,
+    /// Changed only with the exec's lock held.
+    handle: AtomicUsize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
+    /// Whether it was launched: the first launch brings it to the device, and so may wait.
+    warm: AtomicBool,
+    /// As how many ordinary launches one counts in the launch queue.
+    weight: u64,
     /// Whether a launch first frees what the last one has allocated.
     auto_free: bool,
 }
 
 impl Drop for LiveExec {
     fn drop(&mut self) {
-        let handle = *self.handle.get_mut().unwrap_or_else(|e| e.into_inner());
+        let handle = *self.handle.get_mut();
         if handle != 0 {
             release::queue(Release::Exec(handle, self.context.clone()));
         }
+    }
+}
+
+impl LiveExec {
+    /// The exec in a slot, if it can be launched on a stream.
+    fn for_stream<'a>(
+        slot: &'a Option<Arc<LiveExec>>,
+        stream: &Stream,
+    ) -> Result<&'a Arc<LiveExec>> {
+        let exec = slot
+            .as_ref()
+            .ok_or_else(|| Error::invalid("the exec was destroyed"))?;
+        exec.context.check_alive()?;
+        if exec.context.handle() != stream.context().handle() {
+            return Err(Error::invalid(
+                "the exec was captured in one context and the stream belongs to another",
+            ));
+        }
+        Ok(exec)
     }
 }
 
@@ -171,19 +200,18 @@ impl Exec {
     pub fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
         library::ready()?;
         let slot = self.lock();
-        let exec = slot
-            .as_ref()
-            .ok_or_else(|| Error::invalid("the exec was destroyed"))?;
-        exec.context.check_alive()?;
-        if exec.context.handle() != stream.context().handle() {
-            return Err(Error::invalid(
-                "the exec was captured in one context and the stream belongs to another",
-            ));
-        }
-        let handle = *exec.handle.lock().unwrap_or_else(|e| e.into_inner());
+        let exec = LiveExec::for_stream(&slot, stream)?;
+        let handle = exec.handle.load(Ordering::Relaxed);
         let operands = smallvec![Operand::Shared(exec.clone() as Shared)];
         exec.keep.memory.check_launch(exec.auto_free)?;
-        stream.submit_passing(operands, Passing::Alone, Passing::By, |s, _| {
+        let how = Submission {
+            if_capturing: Passing::Alone,
+            otherwise: Passing::By,
+            weight: exec.weight,
+        };
+        let first = !exec.warm.load(Ordering::Relaxed);
+        stream.submit_as(how, operands, |s, _| {
+            let _waiting = first.then(Waiting::begin);
             driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
                 let capturing = capture::begun_on(stream.handle()).is_some();
                 if capturing {
@@ -193,7 +221,30 @@ impl Exec {
             })?;
             exec.keep.memory.launched();
             Ok(())
-        })
+        })?;
+        exec.warm.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Enqueues the whole graph at once if that cannot block; nothing otherwise, see
+    /// [`Stream::try_submit`].
+    #[inline]
+    pub fn try_launch(&self, stream: &Arc<Stream>) -> Option<Result<()>> {
+        let slot = self.slot.try_lock().ok()?;
+        let exec = slot.as_ref()?;
+        let plain = exec.warm.load(Ordering::Relaxed)
+            && !exec.keep.memory.exist()
+            && stream.is_ordinary()
+            && exec.context.handle() == stream.context().handle();
+        if !plain {
+            return None;
+        }
+        let handle = exec.handle.load(Ordering::Relaxed);
+        stream.try_submit(
+            exec.weight,
+            |pending, sequence| pending.retain_owner(exec, sequence),
+            |s| driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)),
+        )
     }
 
     /// Destroys the exec now. Launches that are pending complete, and what they use stays until
@@ -203,7 +254,7 @@ impl Exec {
         let Some(exec) = self.lock().take() else {
             return Ok(());
         };
-        let handle = std::mem::take(&mut *exec.handle.lock().unwrap_or_else(|e| e.into_inner()));
+        let handle = exec.handle.swap(0, Ordering::Relaxed);
         if !exec.context.is_alive() {
             return Ok(());
         }
@@ -220,7 +271,7 @@ impl Exec {
                 ..Info::default()
             },
             |exec| Info {
-                address: *exec.handle.lock().unwrap_or_else(|e| e.into_inner()),
+                address: exec.handle.load(Ordering::Relaxed),
                 nodes: self.nodes,
                 held: exec.keep.len(),
             },

@@ -80,6 +80,7 @@ pub struct MemoryNodes {
     allocates: Vec<Arc<GraphMemory>>,
     /// What was allocated by another graph and is not after a launch.
     frees: Vec<Arc<GraphMemory>>,
+    /// Whether there are any nodes of either kind.
     exist: bool,
 }
 
@@ -99,10 +100,11 @@ impl MemoryNodes {
         if !own {
             self.frees.push(memory.clone());
         }
+        self.exist = true;
         own
     }
 
-    /// Whether the graph allocates memory at all.
+    /// Whether the graph has memory nodes at all.
     pub fn exist(&self) -> bool {
         self.exist
     }

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::memory::Allocation;
 use super::module::Function;
-use super::retain::{Operand, Operands, Shared};
+use super::retain::{Operand, Operands, PendingSet, Shared};
 use super::{driver, Error, Result};
 use cudarc::driver::sys;
 use smallvec::SmallVec;
@@ -18,9 +18,10 @@ pub struct Parameter {
 }
 
 /// One argument of a launch.
-pub enum Argument {
+#[derive(Clone, Copy)]
+pub enum Argument<'a> {
     /// A device address inside an allocation.
-    Memory(Arc<Allocation>, i64),
+    Memory(&'a Arc<Allocation>, i64),
     /// A C `int`, from an OCaml integer that may not fit.
     Int(i64),
     /// A C `size_t`.
@@ -29,12 +30,16 @@ pub enum Argument {
     Single(f32),
     /// A C `double`.
     Double(f64),
+    /// A scalar of so many bytes, under its constructor's name.
+    Scalar(&'static str, u8, u64),
+    /// The bytes of a C struct.
+    Bytes(&'a [u8]),
 }
 
 /// A kernel launch in preparation.
-pub struct Launch {
+pub struct Launch<'a> {
     /// The kernel.
-    pub function: Arc<Function>,
+    pub function: &'a Arc<Function>,
     /// Blocks in each direction.
     pub grid: [i64; 3],
     /// Threads of a block in each direction.
@@ -42,38 +47,25 @@ pub struct Launch {
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: i64,
     /// In the order of the kernel's parameters.
-    pub arguments: SmallVec<[Argument; 16]>,
-    /// The arguments as the driver reads them.
-    words: SmallVec<[u64; 16]>,
+    pub arguments: SmallVec<[Argument<'a>; 16]>,
 }
 
-impl Launch {
-    /// A launch to be checked.
-    pub fn new(
-        function: Arc<Function>,
-        grid: [i64; 3],
-        block: [i64; 3],
-        shared_bytes: i64,
-        arguments: SmallVec<[Argument; 16]>,
-    ) -> Launch {
-        Launch {
-            function,
-            grid,
-            block,
-            shared_bytes,
-            arguments,
-            words: SmallVec::new(),
-        }
-    }
+/// The arguments as the driver reads them: the words of scalars, and where each argument is.
+pub struct Prepared {
+    words: SmallVec<[u64; 16]>,
+    places: SmallVec<[*mut c_void; 16]>,
+}
 
+impl<'a> Launch<'a> {
     /// Refuses what the device or the kernel cannot run, and lays out the arguments.
-    pub fn check(&mut self, context: &Context) -> Result<()> {
-        self.function.module().context().check_alive()?;
+    pub fn check(&self, context: &Context) -> Result<Prepared> {
+        let function = self.function;
+        function.module().context().check_alive()?;
         let limits = context.limits()?;
         check_dimensions("grid_dim", self.grid, limits.grid)?;
         check_dimensions("block_dim", self.block, limits.block)?;
         let threads = self.block.iter().product::<i64>();
-        let most = match self.function.max_threads() {
+        let most = match function.max_threads() {
             0 => limits.block_threads,
             kernel => kernel.min(limits.block_threads),
         };
@@ -82,20 +74,17 @@ impl Launch {
             return Err(Error::invalid(format!(
                 "block_dim {x} x {y} x {z} is {threads} threads per block, and kernel {} can have at \
                  most {most}",
-                self.function.name()
+                function.name()
             )));
         }
-        if self.shared_bytes < 0 || self.shared_bytes > i64::from(limits.shared_bytes) {
-            return Err(Error::invalid(format!(
-                "shared_mem_bytes {} is not between 0 and {}",
-                self.shared_bytes, limits.shared_bytes
-            )));
+        if self.shared_bytes != 0 {
+            function.admit_shared(self.shared_bytes, limits.shared_bytes)?;
         }
         self.check_arguments()
     }
 
-    fn check_arguments(&mut self) -> Result<()> {
-        let function = self.function.clone();
+    fn check_arguments(&self) -> Result<Prepared> {
+        let function = self.function;
         let parameters = function.parameters();
         if let Some(parameters) = parameters {
             if parameters.len() != self.arguments.len() {
@@ -107,46 +96,88 @@ impl Launch {
                 )));
             }
         }
+        let mut words = SmallVec::with_capacity(self.arguments.len());
         for (index, argument) in self.arguments.iter().enumerate() {
             let size = parameters.map(|p| p[index].size);
-            let word = argument.word(size).map_err(|why| {
-                Error::invalid(format!(
-                    "argument {index} of kernel {}: {why}",
-                    function.name()
-                ))
-            })?;
-            self.words.push(word);
+            match argument.word(size) {
+                Ok(word) => words.push(word),
+                Err(why) => return Err(self.refuse(index, &why)),
+            }
         }
-        Ok(())
+        Ok(Prepared {
+            words,
+            places: SmallVec::new(),
+        })
+    }
+
+    #[cold]
+    fn refuse(&self, index: usize, why: &str) -> Error {
+        Error::invalid(format!(
+            "argument {index} of kernel {}: {why}",
+            self.function.name()
+        ))
+    }
+
+    /// As how many ordinary launches it counts in the launch queue.
+    pub fn weight(&self) -> u64 {
+        let large = |argument: &Argument| matches!(argument, Argument::Bytes(b) if b.len() > 256);
+        match self.arguments.len() > 32 || self.arguments.iter().any(large) {
+            true => 2,
+            false => 1,
+        }
+    }
+
+    fn memories(&self) -> impl Iterator<Item = (usize, &'a Arc<Allocation>)> + '_ {
+        self.arguments
+            .iter()
+            .enumerate()
+            .filter_map(|(index, argument)| match argument {
+                Argument::Memory(memory, _) => Some((index, *memory)),
+                _ => None,
+            })
     }
 
     /// What the launch uses: the kernel's module and the memory among its arguments.
     pub fn operands(&self) -> Result<Operands> {
         let mut operands = Operands::new();
         operands.push(Operand::Shared(self.function.module().clone() as Shared));
-        for (index, argument) in self.arguments.iter().enumerate() {
-            if let Argument::Memory(memory, _) = argument {
-                let operand = Operand::memory(memory).map_err(|e| {
-                    let detail = format!(
-                        "argument {index} of kernel {}: {}",
-                        self.function.name(),
-                        e.detail
-                    );
-                    e.explained(detail)
-                })?;
-                operands.push(operand);
-            }
+        for (index, memory) in self.memories() {
+            operands.push(Operand::memory(memory).map_err(|e| self.refuse(index, &e.detail))?);
         }
         Ok(operands)
     }
 
-    /// Makes the driver call; [`Launch::check`] came first.
-    pub(super) fn enqueue(&mut self, stream: sys::CUstream) -> Result<()> {
-        let mut pointers: SmallVec<[*mut c_void; 16]> = self
-            .words
-            .iter_mut()
-            .map(|word| std::ptr::from_mut(word).cast())
-            .collect();
+    /// [`Launch::operands`] for the moment of a driver call that cannot block.
+    pub fn hold(&self) -> Result<Holds<'a>> {
+        let mut holds = Holds(SmallVec::new());
+        for (index, memory) in self.memories() {
+            memory
+                .check_allocated()
+                .and_then(|()| memory.hold())
+                .map_err(|e| self.refuse(index, &e.detail))?;
+            holds.0.push(memory);
+        }
+        Ok(holds)
+    }
+
+    /// Has a stream keep what the launch uses.
+    pub fn retain(&self, pending: &mut PendingSet, sequence: u64) {
+        pending.retain_owner(self.function.module(), sequence);
+        for (_, memory) in self.memories() {
+            pending.retain_owner(memory, sequence);
+        }
+    }
+
+    /// Makes the driver call with what [`Launch::check`] has prepared.
+    pub(super) fn enqueue(&self, prepared: &mut Prepared, stream: sys::CUstream) -> Result<()> {
+        let Prepared { words, places } = prepared;
+        places.clear();
+        for (word, argument) in words.iter_mut().zip(&self.arguments) {
+            places.push(match argument {
+                Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
+                _ => std::ptr::from_mut(word).cast(),
+            });
+        }
         let [gx, gy, gz] = self.grid.map(|n| n as u32);
         let [bx, by, bz] = self.block.map(|n| n as u32);
         driver!(cuLaunchKernel(
@@ -159,9 +190,18 @@ impl Launch {
             bz,
             self.shared_bytes as u32,
             stream,
-            pointers.as_mut_ptr(),
+            places.as_mut_ptr(),
             std::ptr::null_mut(),
         ))
+    }
+}
+
+/// Memory that cannot be freed explicitly while this lives.
+pub struct Holds<'a>(SmallVec<[&'a Arc<Allocation>; 16]>);
+
+impl Drop for Holds<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|memory| memory.unhold());
     }
 }
 
@@ -176,7 +216,7 @@ fn check_dimensions(what: &str, sizes: [i64; 3], limits: [u32; 3]) -> Result<()>
     Ok(())
 }
 
-impl Argument {
+impl Argument<'_> {
     /// The bits of the argument for a parameter of `size` bytes, if the size is known.
     fn word(&self, size: Option<usize>) -> std::result::Result<u64, String> {
         let expect = |what: &str, bytes: usize| match size {
@@ -219,6 +259,8 @@ impl Argument {
             },
             Argument::Single(value) => expect("Single", 4).map(|()| u64::from(value.to_bits())),
             Argument::Double(value) => expect("Double", 8).map(|()| value.to_bits()),
+            Argument::Scalar(name, bytes, bits) => expect(name, usize::from(bytes)).map(|()| bits),
+            Argument::Bytes(bytes) => expect("Struct", bytes.len()).map(|()| 0),
         }
     }
 }
@@ -243,6 +285,17 @@ mod tests {
         assert!(Argument::SizeT(1 << 32).word(Some(4)).is_err());
         assert!(Argument::Double(1.0).word(Some(4)).is_err());
         assert_eq!(Argument::Single(1.0).word(Some(4)), Ok(0x3f80_0000));
+    }
+
+    #[test]
+    fn scalars_and_structs_have_the_size_of_the_parameter() {
+        assert_eq!(
+            Argument::Scalar("Half", 2, 0x3c00).word(Some(2)),
+            Ok(0x3c00)
+        );
+        assert!(Argument::Scalar("Int64", 8, 1).word(Some(4)).is_err());
+        assert!(Argument::Bytes(&[0; 12]).word(Some(12)).is_ok());
+        assert!(Argument::Bytes(&[0; 12]).word(Some(16)).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::graph_memory::GraphMemory;
 use super::module::Module;
+use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
 use super::retain::Shared;
 use super::stream::Stream;
@@ -49,6 +50,7 @@ impl Allocation {
         // An allocation may wait for the device anyway.
         release::drain(Drain::All);
         let _shield = Shield::for_others(Passing::By);
+        let _waiting = Waiting::begin();
         let mut address = 0;
         driver!(cuMemAlloc_v2(&mut address, size)).map_err(sized(size))?;
         Ok(Allocation::owned_by(Owner::Here, address, size, context))
@@ -60,6 +62,7 @@ impl Allocation {
         let context = Context::current()?;
         release::drain(Drain::All);
         let _shield = Shield::for_others(Passing::By);
+        let _waiting = Waiting::begin();
         let mut address = 0;
         driver!(cuMemAllocManaged(&mut address, size, flags)).map_err(sized(size))?;
         Ok(Allocation::owned_by(Owner::Managed, address, size, context))
@@ -179,6 +182,7 @@ impl Allocation {
             }
             let _relaxed = ThreadMode::relaxed();
             let _entered = self.context.enter()?;
+            let _waiting = Waiting::begin();
             driver!(cuMemFree_v2(address))
         })
     }
@@ -255,6 +259,26 @@ impl Allocation {
         }
     }
 
+    /// Puts an explicit free off until [`Allocation::unhold`]; an error if the user has freed it.
+    #[inline]
+    pub fn hold(&self) -> Result<()> {
+        let before = self.state.fetch_add(1, Ordering::AcqRel);
+        if before & DEAD == 0 {
+            return Ok(());
+        }
+        self.unhold();
+        Err(Error::invalid(format!(
+            "the device memory at 0x{:x} was freed",
+            self.address
+        )))
+    }
+
+    /// Takes one [`Allocation::hold`] back.
+    #[inline]
+    pub fn unhold(&self) {
+        self.state.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Checks that `size` bytes from `offset` are inside; `what` names the argument.
     pub fn check_range(&self, what: &str, offset: i64, size: i64) -> Result<u64> {
         let end = offset.checked_add(size);
@@ -311,26 +335,9 @@ pub struct Held(Arc<Allocation>);
 impl Held {
     /// Holds live memory; an error if the user has freed it.
     pub fn new(allocation: &Arc<Allocation>) -> Result<Held> {
-        let mut state = allocation.state.load(Ordering::Acquire);
-        loop {
-            if state & DEAD != 0 {
-                return Err(Error::invalid(format!(
-                    "the device memory at 0x{:x} was freed",
-                    allocation.address
-                )));
-            }
-            match allocation.state.compare_exchange(
-                state,
-                state + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Ok(Held(allocation.clone())),
-                Err(now) => state = now,
-            }
-        }
+        allocation.hold()?;
+        Ok(Held(allocation.clone()))
     }
-
     /// What is held.
     pub fn allocation(&self) -> &Arc<Allocation> {
         &self.0
@@ -346,7 +353,7 @@ impl std::ops::Deref for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.state.fetch_sub(1, Ordering::AcqRel);
+        self.0.unhold();
     }
 }
 

@@ -17,10 +17,13 @@ pub mod launch;
 pub mod library;
 pub mod memory;
 pub mod module;
+pub mod pressure;
+pub mod queue;
 pub mod release;
 pub mod retain;
 pub mod stream;
 pub mod stream_memory;
+pub mod stream_work;
 
 pub use error::{Error, Result};
 

@@ -3,11 +3,17 @@
 use super::context::Context;
 use super::launch::Parameter;
 use super::memory::Allocation;
+use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUjit_option, CUresult};
 use std::ffi::{c_void, CString};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
+
+const SHARED: i32 = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES as i32;
+const MAX_DYNAMIC_SHARED: i32 =
+    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as i32;
 
 /// A loaded module.
 pub struct Module {
@@ -42,6 +48,7 @@ impl Module {
         ) -> CUresult;
         let context = Context::current()?;
         release::drain(Drain::Quick);
+        let _waiting = Waiting::begin();
         // The driver reads text up to its NUL.
         let mut image = image.to_vec();
         image.push(0);
@@ -116,6 +123,7 @@ impl Module {
     /// A kernel by its name. `cuModuleGetFunction`
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
         let _entered = self.context.enter()?;
+        let _waiting = Waiting::begin();
         let c_name = c_name(name)?;
         let mut handle = std::ptr::null_mut();
         let module = self.handle as sys::CUmodule;
@@ -159,6 +167,10 @@ pub struct Function {
     /// The kernel's parameters, or `None` if the driver cannot tell (before CUDA 12.4).
     parameters: Option<Vec<Parameter>>,
     max_threads: u32,
+    /// Dynamic shared memory that a block may ask for at present, bytes.
+    shared_limit: AtomicU32,
+    /// Whether it was launched: the first launch may load code or make room, and so wait.
+    warm: AtomicBool,
 }
 
 impl Function {
@@ -169,9 +181,13 @@ impl Function {
             module,
             parameters: None,
             max_threads: 0,
+            shared_limit: AtomicU32::new(0),
+            warm: AtomicBool::new(false),
         };
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
         function.max_threads = function.attribute(attribute as i32)?.max(0) as u32;
+        let shared = function.attribute(MAX_DYNAMIC_SHARED)?.max(0) as u32;
+        function.shared_limit = AtomicU32::new(shared);
         function.parameters = function.ask_parameters()?;
         Ok(Arc::new(function))
     }
@@ -212,6 +228,96 @@ impl Function {
         };
         super::error::check("cuFuncGetAttribute", status)?;
         Ok(value)
+    }
+
+    /// Sets an attribute by its number. `cuFuncSetAttribute`
+    pub fn set_attribute(&self, attribute: i32, value: i32) -> Result<()> {
+        type Set = unsafe extern "C" fn(sys::CUfunction, i32, i32) -> CUresult;
+        let _entered = self.module.context.enter()?;
+        // SAFETY: `cuFuncSetAttribute` has this C signature; the enum is an int there.
+        let status = unsafe {
+            match sys::culib().get::<Set>(b"cuFuncSetAttribute") {
+                Ok(function) => function(self.handle as sys::CUfunction, attribute, value),
+                Err(_) => CUresult::CUDA_ERROR_NOT_SUPPORTED,
+            }
+        };
+        super::error::check("cuFuncSetAttribute", status)?;
+        if attribute == MAX_DYNAMIC_SHARED {
+            self.shared_limit
+                .store(value.max(0) as u32, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a block may have so much dynamic shared memory: above the usual 48 KiB a kernel
+    /// must be told. `device` is what the device admits.
+    pub fn admit_shared(&self, bytes: i64, device: u32) -> Result<()> {
+        if bytes >= 0 && bytes <= i64::from(self.shared_limit.load(Ordering::Acquire)) {
+            return Ok(());
+        }
+        let own = self.attribute(SHARED)?.max(0);
+        let most = i64::from(device) - i64::from(own);
+        if bytes < 0 || bytes > most {
+            return Err(Error::invalid(format!(
+                "shared_mem_bytes {bytes} is not between 0 and {most}, which is what kernel {} leaves of the \
+                 device's {device} bytes",
+                self.name
+            )));
+        }
+        self.set_attribute(MAX_DYNAMIC_SHARED, bytes as i32)
+    }
+
+    /// Blocks of so many threads that a multiprocessor can run at once.
+    /// `cuOccupancyMaxActiveBlocksPerMultiprocessor`
+    pub fn active_blocks(&self, block: i64, shared_bytes: i64) -> Result<i32> {
+        let (block, shared) = self.check_block(block, shared_bytes)?;
+        let _entered = self.module.context.enter()?;
+        let mut blocks = 0;
+        let function = self.handle as sys::CUfunction;
+        driver!(cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &mut blocks,
+            function,
+            block,
+            shared
+        ))?;
+        Ok(blocks)
+    }
+
+    /// The smallest grid that fills the device, and the block size for it, at most `limit` threads (0:
+    /// no limit). `cuOccupancyMaxPotentialBlockSize`
+    pub fn best_block(&self, shared_bytes: i64, limit: i64) -> Result<(i32, i32)> {
+        let (limit, shared) = self.check_block(limit, shared_bytes)?;
+        let _entered = self.module.context.enter()?;
+        let (mut grid, mut block) = (0, 0);
+        driver!(cuOccupancyMaxPotentialBlockSize(
+            &mut grid,
+            &mut block,
+            self.handle as sys::CUfunction,
+            None,
+            shared,
+            limit
+        ))?;
+        Ok((grid, block))
+    }
+
+    fn check_block(&self, threads: i64, shared_bytes: i64) -> Result<(i32, usize)> {
+        let threads = i32::try_from(threads)
+            .ok()
+            .filter(|threads| *threads >= 0)
+            .ok_or_else(|| Error::invalid(format!("block_size {threads} is not a C int from 0")))?;
+        let shared = usize::try_from(shared_bytes)
+            .map_err(|_| Error::invalid(format!("shared_mem_bytes {shared_bytes} is negative")))?;
+        Ok((threads, shared))
+    }
+
+    /// Whether it was launched before.
+    pub fn is_warm(&self) -> bool {
+        self.warm.load(Ordering::Relaxed)
+    }
+
+    /// Notes a launch.
+    pub fn set_warm(&self) {
+        self.warm.store(true, Ordering::Relaxed);
     }
 
     /// The driver's handle.

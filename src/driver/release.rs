@@ -8,8 +8,10 @@
 use super::capture;
 use super::context::Context;
 use super::gate::{self, Passing, ThreadMode};
+use super::pressure::Waiting;
+use super::queue::StreamState;
 use super::retain::Shared;
-use super::stream::{Stream, StreamState};
+use super::stream::Stream;
 use super::{driver, library, Result};
 use crossbeam_queue::SegQueue;
 use cudarc::driver::sys::{self, CUresult};
@@ -128,6 +130,7 @@ fn attempt(release: Release) -> Result<()> {
     match release {
         Release::Memory(address, context) => {
             let _entered = context.enter()?;
+            let _waiting = Waiting::begin();
             driver!(cuMemFree_v2(address))
         }
         Release::StreamMemory(address, stream) => {
@@ -138,10 +141,17 @@ fn attempt(release: Release) -> Result<()> {
         }
         Release::Module(module, context) => {
             let _entered = context.enter()?;
+            let _waiting = Waiting::begin();
             driver!(cuModuleUnload(module as sys::CUmodule))
         }
-        Release::PrimaryContext(device) => driver!(cuDevicePrimaryCtxRelease_v2(device)),
-        Release::CreatedContext(context) => driver!(cuCtxDestroy_v2(context as sys::CUcontext)),
+        Release::PrimaryContext(device) => {
+            let _waiting = Waiting::begin();
+            driver!(cuDevicePrimaryCtxRelease_v2(device))
+        }
+        Release::CreatedContext(context) => {
+            let _waiting = Waiting::begin();
+            driver!(cuCtxDestroy_v2(context as sys::CUcontext))
+        }
         Release::Event(event, context, how) => {
             let _entered = context.enter()?;
             let _passage = gate::pass(how);
@@ -153,6 +163,7 @@ fn attempt(release: Release) -> Result<()> {
         }
         Release::Exec(exec, context) => {
             let _entered = context.enter()?;
+            let _waiting = Waiting::begin();
             driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
         }
         Release::Stream(stream, context, state) => {
@@ -166,7 +177,9 @@ fn attempt(release: Release) -> Result<()> {
                 linger(Release::Stream(stream, context.clone(), state));
                 return Ok(());
             }
-            state.release_all();
+            for event in state.release_all() {
+                driver!(cuEventDestroy_v2(event as sys::CUevent))?;
+            }
             // It may have joined a capture that another library began.
             let _alone = gate::pass(Passing::Alone);
             driver!(cuStreamDestroy_v2(stream as sys::CUstream))

@@ -8,7 +8,9 @@ use super::memory::{Allocation, Held};
 use super::Result;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// Any owner of a driver handle or of host memory.
@@ -43,27 +45,58 @@ impl Operand {
     }
 }
 
+/// Addresses are hashed by a multiplication: they are no one's choice, and launches do it.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("only addresses are hashed");
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        self.0 = (address as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(26);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type ByAddress<T> = HashMap<usize, T, BuildHasherDefault<AddressHasher>>;
+
 /// Resources of work that may be pending on a stream, each with the number of the last operation
 /// that used it.
 #[derive(Default)]
 pub struct PendingSet {
-    entries: HashMap<usize, (Shared, u64)>,
+    entries: ByAddress<(Shared, u64)>,
 }
 
 impl PendingSet {
-    /// Retains the operands of operation number `sequence`.
-    pub fn retain(&mut self, operands: &Operands, sequence: u64) {
-        for operand in operands {
-            self.entries
-                .entry(operand.key())
-                .and_modify(|(_, last)| *last = sequence)
-                .or_insert_with(|| {
-                    let shared: Shared = match operand {
-                        Operand::Memory(held) => held.allocation().clone(),
-                        Operand::Shared(shared) | Operand::Host(_, shared) => shared.clone(),
-                    };
-                    (shared, sequence)
-                });
+    /// Retains an operand of operation number `sequence`.
+    pub fn retain(&mut self, operand: &Operand, sequence: u64) {
+        self.retain_at(operand.key(), sequence, || match operand {
+            Operand::Memory(held) => held.allocation().clone(),
+            Operand::Shared(shared) | Operand::Host(_, shared) => shared.clone(),
+        });
+    }
+
+    /// Retains an owner for operation number `sequence`.
+    #[inline]
+    pub fn retain_owner<T: Any + Send + Sync>(&mut self, owner: &Arc<T>, sequence: u64) {
+        let key = Arc::as_ptr(owner).cast::<()>() as usize;
+        self.retain_at(key, sequence, || owner.clone());
+    }
+
+    #[inline]
+    fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) {
+        match self.entries.entry(key) {
+            Entry::Occupied(mut entry) => entry.get_mut().1 = sequence,
+            Entry::Vacant(entry) => {
+                entry.insert((share(), sequence));
+            }
         }
     }
 
@@ -108,7 +141,7 @@ impl PendingSet {
 /// shares the set goes.
 #[derive(Default)]
 pub struct KeepSet {
-    entries: HashMap<usize, Operand>,
+    entries: ByAddress<Operand>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
 }
@@ -136,21 +169,14 @@ impl KeepSet {
 mod tests {
     use super::*;
 
-    fn operands(items: &[&Arc<String>]) -> Operands {
-        items
-            .iter()
-            .map(|item| Operand::Shared((*item).clone() as Shared))
-            .collect()
-    }
-
     #[test]
     fn a_resource_is_held_once_and_goes_after_its_last_use() {
         let (a, b) = (Arc::new("a".to_string()), Arc::new("b".to_string()));
         let mut pending = PendingSet::default();
         for sequence in 1..=1000 {
-            pending.retain(&operands(&[&a]), sequence);
+            pending.retain_owner(&a, sequence);
         }
-        pending.retain(&operands(&[&b]), 5);
+        pending.retain(&Operand::Shared(b.clone()), 5);
         assert_eq!((pending.len(), Arc::strong_count(&a)), (2, 2));
         drop(pending.take_up_to(999));
         assert_eq!((pending.len(), Arc::strong_count(&b)), (1, 1));

@@ -2,80 +2,37 @@
 
 use super::capture::{self, Capture};
 use super::context::Context;
-use super::copy::{End, Fill};
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::MemoryNodes;
-use super::launch::Launch;
-use super::memory::Allocation;
+use super::pressure::{Short, Waiting};
+use super::queue::StreamState;
 use super::release::{self, Drain, Release};
-use super::retain::{Operand, Operands, PendingSet, Shared};
-use super::{driver, Error, Result};
+use super::retain::{Operand, Operands, PendingSet};
+use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
-use smallvec::smallvec;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLockWriteGuard};
 
 /// Streams that have an owner, for `get_total_live_streams`.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// What is pending on a stream.
-///
-/// The lock is held from retaining an operation's resources until its driver call has returned, so
-/// that a synchronize which ends in between cannot let go what is about to be enqueued.
-#[derive(Default)]
-pub struct StreamState {
-    queue: Mutex<Queue>,
-    /// Held while the stream is asked or waited for, and alone by what may make it capture: the driver
-    /// would break the capture of a stream that is asked.
-    asking: RwLock<()>,
-    /// The last operation whose driver call has returned.
-    enqueued: AtomicU64,
+/// How an operation is submitted.
+#[derive(Clone, Copy)]
+pub struct Submission {
+    /// How the call passes the gate if the stream is capturing.
+    pub if_capturing: Passing,
+    /// And if it is not.
+    pub otherwise: Passing,
+    /// As how many ordinary operations it counts in the launch queue.
+    pub weight: u64,
 }
 
-#[derive(Default)]
-struct Queue {
-    pending: PendingSet,
-    /// The last operation that began.
-    sequence: u64,
-}
-
-impl StreamState {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// Marks a point: once the stream is idle, everything up to it may be released. Taken before
-    /// the driver is asked.
-    pub fn mark(&self) -> u64 {
-        self.enqueued.load(Ordering::Acquire)
-    }
-
-    /// Lets go what only work up to `mark` has used.
-    pub fn release_up_to(&self, mark: u64) {
-        let done = self.lock().pending.take_up_to(mark);
-        drop(done);
-    }
-
-    /// Lets go everything: the stream is gone or known to be idle for good.
-    pub fn release_all(&self) {
-        self.release_up_to(u64::MAX);
-    }
-
-    /// How many resources are held.
-    pub fn held(&self) -> usize {
-        self.lock().pending.len()
-    }
-
-    /// Nothing is enqueued while the result lives; nothing if a call is under way.
-    fn try_quiet(&self) -> Option<impl Drop + '_> {
-        self.queue.try_lock().ok()
-    }
-
-    /// Whether pending work may use `memory`; true if nobody can tell at this moment.
-    pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
-        match self.queue.try_lock() {
-            Ok(queue) => queue.pending.holds(memory),
-            Err(_) => true,
+impl Default for Submission {
+    fn default() -> Submission {
+        Submission {
+            if_capturing: Passing::Together,
+            otherwise: Passing::By,
+            weight: 1,
         }
     }
 }
@@ -99,8 +56,10 @@ impl Stream {
         } else {
             0
         };
+        let waiting = Waiting::begin();
         driver!(cuStreamCreateWithPriority(&mut handle, flags, priority))?;
-        let state = Arc::new(StreamState::default());
+        drop(waiting);
+        let state = StreamState::new(context.backlog());
         context.adopt(&state);
         LIVE.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Stream {
@@ -159,16 +118,16 @@ impl Stream {
         operands: Operands,
         call: impl FnOnce(sys::CUstream) -> Result<()>,
     ) -> Result<()> {
-        self.submit_passing(operands, Passing::Together, Passing::By, |s, _| call(s))
+        let how = Submission::default();
+        self.submit_as(how, operands, |stream, _| call(stream))
     }
 
-    /// [`Stream::submit`] for calls that may break or join a capture, or make memory nodes of it: how
-    /// they pass the gate if the stream is capturing, and if it is not.
-    pub fn submit_passing(
+    /// [`Stream::submit`] for calls that may break or join a capture, make memory nodes of it, or
+    /// are large.
+    pub fn submit_as(
         self: &Arc<Self>,
+        how: Submission,
         operands: Operands,
-        if_capturing: Passing,
-        otherwise: Passing,
         call: impl FnOnce(sys::CUstream, Option<&mut MemoryNodes>) -> Result<()>,
     ) -> Result<()> {
         self.context.check_alive()?;
@@ -176,7 +135,7 @@ impl Stream {
         if !self.is_null() {
             if let Some(capture) = capture::of_stream(self)? {
                 let record = |nodes: &mut MemoryNodes| call(self.raw(), Some(nodes));
-                return capture.record(self, operands, if_capturing, record);
+                return capture.record(self, operands, how.if_capturing, record);
             }
         }
         for operand in &operands {
@@ -184,21 +143,57 @@ impl Stream {
                 held.allocation().check_allocated()?;
             }
         }
-        let _passage = gate::pass(if self.is_null() {
+        let passage = gate::pass(if self.is_null() {
             Passing::Together
         } else {
-            otherwise
+            how.otherwise
         });
         if self.is_null() {
             capture::refuse_uncaptured("work on the NULL stream", self.context.handle())?;
         }
-        queue.sequence += 1;
-        let sequence = queue.sequence;
-        queue.pending.retain(&operands, sequence);
+        let sequence = queue.next(how.weight);
+        for operand in &operands {
+            queue.pending.retain(operand, sequence);
+        }
         let result = call(self.raw(), None);
-        self.state.enqueued.store(sequence, Ordering::Release);
+        self.state.enqueued(sequence);
+        drop(passage);
+        let mut released = Vec::new();
+        if queue.progress_is_due() && !self.is_null() {
+            if let Ok(_entered) = self.context.enter() {
+                released = queue.note_progress(self.raw());
+            }
+        }
         drop(queue);
+        drop(released);
         result
+    }
+
+    /// Enqueues one operation at once, if that cannot block and nothing captures. Nothing otherwise:
+    /// then it is to be submitted with the OCaml runtime let go.
+    #[inline]
+    pub fn try_submit(
+        &self,
+        weight: u64,
+        retain: impl FnOnce(&mut PendingSet, u64),
+        call: impl FnOnce(sys::CUstream) -> Result<()>,
+    ) -> Option<Result<()>> {
+        let _short = Short::begin()?;
+        let mut queue = self.state.try_lock()?;
+        if !self.is_ordinary() || queue.progress_is_due() || !self.context.backlog().has_room() {
+            return None;
+        }
+        let sequence = queue.next(weight);
+        retain(&mut queue.pending, sequence);
+        let result = call(self.raw());
+        self.state.enqueued(sequence);
+        Some(result)
+    }
+
+    /// Whether nothing captures, and the stream is a live one of its own.
+    #[inline]
+    pub fn is_ordinary(&self) -> bool {
+        !self.is_null() && !capture::any_open() && self.context.is_alive() && library::usable()
     }
 
     fn is_null(&self) -> bool {
@@ -207,11 +202,7 @@ impl Stream {
 
     /// Nobody asks or waits for the stream while this lives: it may come to capture.
     pub fn unasked(&self) -> RwLockWriteGuard<'_, ()> {
-        self.state.asking.write().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn asking(&self) -> RwLockReadGuard<'_, ()> {
-        self.state.asking.read().unwrap_or_else(|e| e.into_inner())
+        self.state.unasked()
     }
 
     /// Runs `f` while nothing can be enqueued on this stream and nobody asks for it: beginning and
@@ -221,11 +212,6 @@ impl Stream {
         let _unasked = self.unasked();
         let _queue = self.state.lock();
         f()
-    }
-
-    /// Nothing is enqueued while the result lives; nothing if a call is under way.
-    pub fn try_quiet(&self) -> Option<impl Drop + '_> {
-        self.state.try_quiet()
     }
 
     /// What is pending on it.
@@ -260,7 +246,7 @@ impl Stream {
         self.context.check_alive()?;
         let mark = self.state.mark();
         {
-            let _asking = self.asking();
+            let _asking = self.state.asking();
             let how = self.ask("waiting for a stream that captures")?;
             let _shield = Shield::for_others(how);
             self.refuse_if_null("waiting for the NULL stream")?;
@@ -276,7 +262,7 @@ impl Stream {
         self.context.check_alive()?;
         let mark = self.state.mark();
         {
-            let _asking = self.asking();
+            let _asking = self.state.asking();
             let how = self.ask("asking whether a stream that captures is idle")?;
             // A query of this stream must not harm a capture on another one.
             let _shield = Shield::harmless(how);
@@ -309,134 +295,6 @@ impl Stream {
             != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// Launches a kernel. `cuLaunchKernel`
-    pub fn launch(self: &Arc<Self>, launch: &mut Launch) -> Result<()> {
-        launch.check(&self.context)?;
-        let operands = launch.operands()?;
-        self.submit(operands, |stream| launch.enqueue(stream))
-    }
-
-    /// Copies host bytes to the device, in stream order. `cuMemcpyHtoDAsync`
-    ///
-    /// # Safety
-    /// `source` must be readable for `size` bytes for as long as `root`, if there is one, lives, or
-    /// until the work is done.
-    pub unsafe fn copy_from_host(
-        self: &Arc<Self>,
-        destination: &Arc<Allocation>,
-        offset: i64,
-        source: *const u8,
-        size: usize,
-        root: Option<Shared>,
-    ) -> Result<()> {
-        let address = destination.check_range("dst", offset, size as i64)?;
-        let operands = host_and_device(source as usize, root, destination)?;
-        let _entered = self.context.enter()?;
-        self.submit(operands, |stream| {
-            driver!(cuMemcpyHtoDAsync_v2(address, source.cast(), size, stream))
-        })
-    }
-
-    /// Copies device bytes to the host, in stream order. `cuMemcpyDtoHAsync`
-    ///
-    /// # Safety
-    /// `destination` must be writable for `size` bytes for as long as `root`, if there is one,
-    /// lives, or until the work is done.
-    pub unsafe fn copy_to_host(
-        self: &Arc<Self>,
-        destination: *mut u8,
-        source: &Arc<Allocation>,
-        offset: i64,
-        size: usize,
-        root: Option<Shared>,
-    ) -> Result<()> {
-        let address = source.check_range("src", offset, size as i64)?;
-        let operands = host_and_device(destination as usize, root, source)?;
-        let _entered = self.context.enter()?;
-        self.submit(operands, |stream| {
-            driver!(cuMemcpyDtoHAsync_v2(
-                destination.cast(),
-                address,
-                size,
-                stream
-            ))
-        })
-    }
-
-    /// Copies on the device, in stream order. `cuMemcpyDtoDAsync`
-    pub fn copy_on_device(
-        self: &Arc<Self>,
-        destination: &Arc<Allocation>,
-        destination_offset: i64,
-        source: &Arc<Allocation>,
-        source_offset: i64,
-        size: i64,
-    ) -> Result<()> {
-        let to = destination.check_range("dst", destination_offset, size)?;
-        let from = source.check_range("src", source_offset, size)?;
-        let operands = smallvec![Operand::memory(destination)?, Operand::memory(source)?];
-        let _entered = self.context.enter()?;
-        self.submit(operands, |stream| {
-            driver!(cuMemcpyDtoDAsync_v2(to, from, size as usize, stream))
-        })
-    }
-
-    /// Copies between the memories of two contexts, in stream order. `cuMemcpyPeerAsync`
-    pub fn copy_between(self: &Arc<Self>, destination: End, source: End, size: i64) -> Result<()> {
-        let to = destination.address("dst", size)?;
-        let from = source.address("src", size)?;
-        let operands = smallvec![
-            Operand::memory(destination.memory)?,
-            Operand::memory(source.memory)?
-        ];
-        let contexts = [destination.context, source.context].map(|c| c.handle() as sys::CUcontext);
-        let _entered = self.context.enter()?;
-        self.submit(operands, |stream| {
-            driver!(cuMemcpyPeerAsync(
-                to,
-                contexts[0],
-                from,
-                contexts[1],
-                size as usize,
-                stream
-            ))
-        })
-    }
-
-    /// Says which streams may use managed memory; `size` is 0 or all of it. `cuStreamAttachMemAsync`
-    pub fn attach(self: &Arc<Self>, memory: &Arc<Allocation>, size: i64, flags: u32) -> Result<()> {
-        if size != 0 && size != memory.size() as i64 {
-            return Err(Error::invalid(format!(
-                "length {size} is neither 0 nor the {} bytes of the allocation, which is attached as a \
-                 whole",
-                memory.size()
-            )));
-        }
-        let operands = smallvec![Operand::memory(memory)?];
-        let _entered = self.context.enter()?;
-        self.submit(operands, |stream| {
-            driver!(cuStreamAttachMemAsync(stream, memory.address(), 0, flags)).map_err(|e| {
-                match memory.is_managed() {
-                    true => e,
-                    false => e.explained("only managed memory can be attached to a stream"),
-                }
-            })
-        })
-    }
-
-    /// Fills memory, in stream order. `cuMemsetD8Async`, `cuMemsetD16Async`, `cuMemsetD32Async`
-    pub fn fill(self: &Arc<Self>, memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
-        let address = fill.address_in(memory, offset)?;
-        let operands = smallvec![Operand::memory(memory)?];
-        let _entered = self.context.enter()?;
-        let count = fill.count as usize;
-        self.submit(operands, |stream| match fill.width {
-            1 => driver!(cuMemsetD8Async(address, fill.value as u8, count, stream)),
-            2 => driver!(cuMemsetD16Async(address, fill.value as u16, count, stream)),
-            _ => driver!(cuMemsetD32Async(address, fill.value, count, stream)),
-        })
-    }
-
     /// The capture that this stream began and that is still open.
     pub fn own_capture(&self) -> Result<Arc<Capture>> {
         capture::begun_on(self.handle).ok_or_else(|| {
@@ -446,16 +304,6 @@ impl Stream {
             )
         })
     }
-}
-
-fn host_and_device(
-    address: usize,
-    root: Option<Shared>,
-    memory: &Arc<Allocation>,
-) -> Result<Operands> {
-    let mut operands: Operands = smallvec![Operand::memory(memory)?];
-    operands.extend(root.map(|root| Operand::Host(address, root)));
-    Ok(operands)
 }
 
 impl Drop for Stream {

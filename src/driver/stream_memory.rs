@@ -4,9 +4,10 @@
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::GraphMemory;
 use super::memory::{Allocation, Held};
+use super::pressure::Waiting;
 use super::release::{self, Drain};
 use super::retain::{Operand, Operands};
-use super::stream::Stream;
+use super::stream::{Stream, Submission};
 use super::{capture, driver, Result};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ impl Stream {
         let _entered = self.context().enter()?;
         release::drain(Drain::Quick);
         let (mut address, mut memory) = (0, None);
-        let (together, by) = (Passing::Together, Passing::By);
-        self.submit_passing(Operands::new(), together, by, |stream, nodes| {
+        self.submit_as(Submission::default(), Operands::new(), |stream, nodes| {
             let Some(nodes) = nodes else {
                 let _shield = Shield::for_others(Passing::By);
+                let _waiting = Waiting::begin();
                 return driver!(cuMemAllocAsync(&mut address, size, stream));
             };
             driver!(cuMemAllocAsync(&mut address, size, stream))?;
@@ -48,8 +49,7 @@ impl Stream {
         let mut own = false;
         let memory = held.allocation();
         let operands = smallvec![Operand::memory(memory)?];
-        let (together, by) = (Passing::Together, Passing::By);
-        self.submit_passing(operands, together, by, |stream, nodes| {
+        self.submit_as(Submission::default(), operands, |stream, nodes| {
             driver!(cuMemFreeAsync(memory.address(), stream))?;
             if let (Some(nodes), Some(graph)) = (nodes, memory.of_graph()) {
                 own = nodes.free(graph);
@@ -63,7 +63,7 @@ impl Stream {
     /// with a call or captures.
     pub fn take_back(&self, address: u64) -> Result<bool> {
         let _entered = self.context().enter()?;
-        let Some(_quiet) = self.try_quiet() else {
+        let Some(_quiet) = self.state().try_lock() else {
             return Ok(false);
         };
         let null = self.handle() == 0;

@@ -8,6 +8,7 @@ use crate::driver::module::{Function, Module};
 use crate::driver::release;
 use ocaml::sys::{self, Value};
 use std::ffi::{c_char, CStr};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// The C layout of `struct custom_operations`.
@@ -132,6 +133,13 @@ pub fn alloc<T: Boxed>(owner: Arc<T>) -> Value {
 pub fn borrow<'a, T: Boxed>(v: Value) -> &'a T {
     // SAFETY: the block holds an `Arc`, and the caller's argument keeps the block.
     unsafe { &*pointer::<T>(v) }
+}
+
+/// The owner in a block without a share of it, to be used while the runtime lock is held: no block that
+/// an argument refers to is finalized before.
+pub fn borrow_owner<T: Boxed>(v: Value) -> ManuallyDrop<Arc<T>> {
+    // SAFETY: the block holds an `Arc`; this one is never dropped, so the count stays right.
+    ManuallyDrop::new(unsafe { Arc::from_raw(pointer::<T>(v)) })
 }
 
 /// A share of the owner in a block, which outlives the block.

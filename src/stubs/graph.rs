@@ -1,7 +1,7 @@
 //! Captures, graphs and execs.
 
-use super::custom::{alloc, get};
-use super::run::{blocking, status, value};
+use super::custom::{alloc, borrow, get};
+use super::run::{blocking, guarded, status, value};
 use super::stream::StreamBlock;
 use super::value::{int, nativeint, to_int, tuple, UNIT};
 use crate::driver::capture;
@@ -50,6 +50,12 @@ extern "C" fn cudagraph_instantiate(graph: Value, flags: Value) -> Value {
 
 #[no_mangle]
 extern "C" fn cudagraph_graph_launch(exec: Value, stream: Value) -> Value {
+    if let Some(stream) = borrow::<StreamBlock>(stream).own() {
+        let exec = borrow::<Exec>(exec);
+        if let Some(result) = guarded(|| Ok(exec.try_launch(stream))).transpose() {
+            return status(result.and_then(|launched| launched));
+        }
+    }
     let (exec, stream) = (get::<Exec>(exec), get::<StreamBlock>(stream));
     status(blocking(|| exec.launch(&stream.resolve()?)))
 }

@@ -9,6 +9,7 @@ mod custom;
 mod device;
 mod event;
 mod graph;
+mod launch;
 mod memory;
 mod module;
 mod run;

@@ -1,8 +1,10 @@
 //! Modules and functions: `Raw.module_*` and `Raw.func_*`.
 
 use super::custom::{alloc, borrow, get};
-use super::run::{blocking, guarded, value};
-use super::value::{bigarray_data, field, int, nativeint, string, to_bytes, to_int, HostMemory};
+use super::run::{blocking, guarded, status, value};
+use super::value::{
+    bigarray_data, field, int, nativeint, string, to_bytes, to_int, tuple, HostMemory,
+};
 use crate::driver::module::{Function, JitOption, Module};
 use crate::driver::{Error, Result};
 use ocaml::sys::{self, Value};
@@ -102,5 +104,35 @@ extern "C" fn cudagraph_func_attribute(function: Value, attribute: Value) -> Val
     value(
         guarded(|| function.attribute(to_int(attribute) as i32)),
         |n| int(n as isize),
+    )
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_func_set_attribute(function: Value, attribute: Value, n: Value) -> Value {
+    let function = get::<Function>(function);
+    let (attribute, n) = (to_int(attribute) as i32, to_int(n));
+    status(blocking(|| {
+        let n = i32::try_from(n)
+            .map_err(|_| Error::invalid(format!("value {n} does not fit a C int")))?;
+        function.set_attribute(attribute, n)
+    }))
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_func_active_blocks(function: Value, block: Value, shared: Value) -> Value {
+    let function = get::<Function>(function);
+    let (block, shared) = (to_int(block), to_int(shared));
+    value(blocking(|| function.active_blocks(block, shared)), |n| {
+        int(n as isize)
+    })
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_func_best_block(function: Value, shared: Value, limit: Value) -> Value {
+    let function = get::<Function>(function);
+    let (shared, limit) = (to_int(shared), to_int(limit));
+    value(
+        blocking(|| function.best_block(shared, limit)),
+        |(grid, block)| tuple(&[int(grid as isize), int(block as isize)]),
     )
 }

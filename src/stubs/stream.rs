@@ -3,15 +3,12 @@
 use super::custom::{alloc, borrow, get, Boxed};
 use super::memory::{bare, checked_size, fill, host, PeerEnd};
 use super::run::{blocking, guarded, status, value};
-use super::value::{field, int, nativeint, tag, to_bool, to_float, to_int, to_u64, UNIT};
-use crate::driver::launch::{Argument, Launch};
+use super::value::{int, nativeint, to_bool, to_int, UNIT};
 use crate::driver::memory::Allocation;
-use crate::driver::module::Function;
 use crate::driver::stream::Stream;
 use crate::driver::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use ocaml::sys::Value;
-use smallvec::SmallVec;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -37,6 +34,14 @@ impl Boxed for StreamBlock {
 }
 
 impl StreamBlock {
+    /// The stream, if it is one of its own.
+    pub fn own(&self) -> Option<&Arc<Stream>> {
+        match self {
+            StreamBlock::Owned(stream) => Some(stream),
+            StreamBlock::Null => None,
+        }
+    }
+
     /// The stream to use on this thread now.
     pub fn resolve(&self) -> Result<Arc<Stream>> {
         match self {
@@ -157,82 +162,6 @@ extern "C" fn cudagraph_peer_async(
     status(blocking(|| {
         stream.resolve()?.copy_between(to.end(), from.end(), size)
     }))
-}
-
-/// Reads a `Stream.kernel_param`.
-///
-/// # Safety
-/// `v` must be one, and the runtime lock held.
-unsafe fn argument(v: Value) -> Argument {
-    // SAFETY: the constructors of `Stream.kernel_param`, in their order, each with one argument.
-    unsafe {
-        let content = field(v, 0);
-        match tag(v) {
-            0 => Argument::Memory(get::<Allocation>(content), 0),
-            // Deviceptr.region = { base; offset_bytes }
-            1 => Argument::Memory(
-                get::<Allocation>(field(content, 0)),
-                to_int(field(content, 1)),
-            ),
-            2 => Argument::Int(to_int(content)),
-            3 => Argument::SizeT(to_u64(content)),
-            4 => Argument::Single(to_float(content) as f32),
-            _ => Argument::Double(to_float(content)),
-        }
-    }
-}
-
-/// Reads a list of `Stream.kernel_param`.
-///
-/// # Safety
-/// `list` must be one, and the runtime lock held.
-unsafe fn arguments(mut list: Value) -> SmallVec<[Argument; 16]> {
-    let mut arguments = SmallVec::new();
-    while list != UNIT {
-        // SAFETY: a list cell has its head and its tail.
-        unsafe {
-            arguments.push(argument(field(list, 0)));
-            list = field(list, 1);
-        }
-    }
-    arguments
-}
-
-#[no_mangle]
-#[allow(clippy::too_many_arguments)]
-extern "C" fn cudagraph_launch_kernel(
-    function: Value,
-    grid_x: Value,
-    grid_y: Value,
-    grid_z: Value,
-    block_x: Value,
-    block_y: Value,
-    block_z: Value,
-    shared_bytes: Value,
-    stream: Value,
-    params: Value,
-) -> Value {
-    let stream = get::<StreamBlock>(stream);
-    let grid = [grid_x, grid_y, grid_z].map(to_int);
-    let block = [block_x, block_y, block_z].map(to_int);
-    // SAFETY: the type of the external.
-    let arguments = unsafe { arguments(params) };
-    let shared_bytes = to_int(shared_bytes);
-    let mut launch = Launch::new(
-        get::<Function>(function),
-        grid,
-        block,
-        shared_bytes,
-        arguments,
-    );
-    status(blocking(move || stream.resolve()?.launch(&mut launch)))
-}
-
-#[no_mangle]
-unsafe extern "C" fn cudagraph_launch_kernel_byte(a: *const Value, _count: i32) -> Value {
-    // SAFETY: bytecode passes the ten arguments in an array.
-    let [f, gx, gy, gz, bx, by, bz, shared, stream, params] = unsafe { *a.cast::<[Value; 10]>() };
-    cudagraph_launch_kernel(f, gx, gy, gz, bx, by, bz, shared, stream, params)
 }
 
 #[no_mangle]

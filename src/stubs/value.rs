@@ -28,8 +28,17 @@ pub fn to_bool(v: Value) -> bool {
 /// # Safety
 /// `v` must be an OCaml string and the runtime lock held.
 pub unsafe fn to_bytes(v: Value) -> Vec<u8> {
+    // SAFETY: by the caller.
+    unsafe { bytes(v) }.to_vec()
+}
+
+/// The bytes of an OCaml string where they are.
+///
+/// # Safety
+/// `v` must be an OCaml string, and the runtime lock held for as long as the result is used.
+pub unsafe fn bytes(v: Value) -> &'static [u8] {
     // SAFETY: an OCaml string has this many bytes at its address.
-    unsafe { std::slice::from_raw_parts(v as *const u8, sys::caml_string_length(v)) }.to_vec()
+    unsafe { std::slice::from_raw_parts(v as *const u8, sys::caml_string_length(v)) }
 }
 
 /// Field `index` of a block.

@@ -1,0 +1,218 @@
+//! What is pending on a stream, and how far its work is known to be done.
+
+use super::gate::ThreadMode;
+use super::memory::Allocation;
+use super::pressure::Backlog;
+use super::retain::{PendingSet, Shared};
+use cudarc::driver::sys::{self, CUresult};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What is pending on a stream.
+///
+/// The lock is held from retaining an operation's resources until its driver call has returned, so
+/// that a synchronize which ends in between cannot let go what is about to be enqueued.
+pub struct StreamState {
+    queue: Mutex<Queue>,
+    /// Held while the stream is asked or waited for, and alone by what may make it capture: the driver
+    /// would break the capture of a stream that is asked.
+    asking: RwLock<()>,
+    /// The last operation whose driver call has returned.
+    enqueued: AtomicU64,
+}
+
+impl StreamState {
+    /// Of a stream without work; what it enqueues counts in its context's backlog.
+    pub fn new(backlog: &Arc<Backlog>) -> Arc<StreamState> {
+        Arc::new(StreamState {
+            queue: Mutex::new(Queue {
+                pending: PendingSet::default(),
+                sequence: 0,
+                done: 0,
+                backlog: backlog.clone(),
+                markers: Markers::default(),
+            }),
+            asking: RwLock::new(()),
+            enqueued: AtomicU64::new(0),
+        })
+    }
+
+    /// Nothing else is enqueued while the guard lives.
+    pub fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The same, unless a call is under way.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, Queue>> {
+        self.queue.try_lock().ok()
+    }
+
+    /// Held while the stream is asked or waited for.
+    pub fn asking(&self) -> RwLockReadGuard<'_, ()> {
+        self.asking.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Nobody asks or waits for the stream while this lives: it may come to capture.
+    pub fn unasked(&self) -> RwLockWriteGuard<'_, ()> {
+        self.asking.write().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Notes that the driver call of an operation has returned.
+    pub fn enqueued(&self, sequence: u64) {
+        self.enqueued.store(sequence, Ordering::Release);
+    }
+
+    /// Marks a point: once the stream is idle, everything up to it may be released. Taken before
+    /// the driver is asked.
+    pub fn mark(&self) -> u64 {
+        self.enqueued.load(Ordering::Acquire)
+    }
+
+    /// Lets go what only work up to `mark` has used, since that is done.
+    pub fn release_up_to(&self, mark: u64) {
+        let released = self.lock().take_up_to(mark);
+        drop(released);
+    }
+
+    /// Lets go everything: the stream is gone or known to be idle for good. The events that marked its
+    /// progress are the caller's to destroy.
+    pub fn release_all(&self) -> Vec<usize> {
+        let mut queue = self.lock();
+        let released = queue.take_up_to(u64::MAX);
+        let events = queue.markers.take();
+        drop(queue);
+        drop(released);
+        events
+    }
+
+    /// How many resources are held.
+    pub fn held(&self) -> usize {
+        self.lock().pending.len()
+    }
+
+    /// Whether pending work may use `memory`; true if nobody can tell at this moment.
+    pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
+        self.try_lock()
+            .is_none_or(|queue| queue.pending.holds(memory))
+    }
+}
+
+/// The inside of a [`StreamState`].
+pub struct Queue {
+    /// What work uses that is not known to be done.
+    pub pending: PendingSet,
+    /// The number of the last operation that began. A large operation counts as several.
+    sequence: u64,
+    /// Operations up to this one are done.
+    done: u64,
+    backlog: Arc<Backlog>,
+    markers: Markers,
+}
+
+impl Queue {
+    /// The number of an operation that is about to be enqueued; `weight` compares it with an ordinary
+    /// one.
+    pub fn next(&mut self, weight: u64) -> u64 {
+        self.sequence += weight;
+        self.backlog.add(weight as i64);
+        self.sequence
+    }
+
+    fn take_up_to(&mut self, mark: u64) -> Vec<Shared> {
+        let mark = mark.min(self.sequence);
+        if mark > self.done {
+            self.backlog.add(-((mark - self.done) as i64));
+            self.done = mark;
+        }
+        self.pending.take_up_to(mark)
+    }
+
+    /// Whether [`Queue::note_progress`] has something to do.
+    #[inline]
+    pub fn progress_is_due(&self) -> bool {
+        self.sequence - self.markers.last >= Markers::EVERY
+    }
+
+    /// Learns which operations are done, and lets go what they used: so a stream that is never waited
+    /// for keeps no more than it needs. `cuEventQuery`, `cuEventRecord`
+    pub fn note_progress(&mut self, stream: sys::CUstream) -> Vec<Shared> {
+        // To ask about an event is unsafe to captures otherwise.
+        let _relaxed = ThreadMode::relaxed();
+        let reached = self.markers.reached();
+        self.markers.set(stream, self.sequence);
+        match reached {
+            Some(mark) => self.take_up_to(mark),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.backlog.add(-((self.sequence - self.done) as i64));
+    }
+}
+
+/// Events recorded now and then, each with the last operation before it.
+#[derive(Default)]
+struct Markers {
+    set: VecDeque<(usize, u64)>,
+    spare: Vec<usize>,
+    /// The operation at which one was due.
+    last: u64,
+}
+
+impl Markers {
+    /// Operations from one marker to the next.
+    const EVERY: u64 = 128;
+    const MOST: usize = 4;
+
+    /// The last operation that a marker says is done.
+    fn reached(&mut self) -> Option<u64> {
+        let mut reached = None;
+        while let Some(&(event, mark)) = self.set.front() {
+            // SAFETY: the event is this stream's own and destroyed with it.
+            let status = unsafe { sys::cuEventQuery(event as sys::CUevent) };
+            if status != CUresult::CUDA_SUCCESS {
+                break;
+            }
+            self.set.pop_front();
+            self.spare.push(event);
+            reached = Some(mark);
+        }
+        reached
+    }
+
+    /// Marks the place after operation `sequence`. Nothing depends on it, so failures are passed over.
+    fn set(&mut self, stream: sys::CUstream, sequence: u64) {
+        self.last = sequence;
+        if self.set.len() >= Markers::MOST {
+            return;
+        }
+        let event = match self.spare.pop() {
+            Some(event) => event,
+            None => {
+                let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+                let mut event = std::ptr::null_mut();
+                // SAFETY: writes a handle to a local; the stream's context is current.
+                let status = unsafe { sys::cuEventCreate(&mut event, flags) };
+                if status != CUresult::CUDA_SUCCESS {
+                    return;
+                }
+                event as usize
+            }
+        };
+        // SAFETY: both handles are alive, and of the same context.
+        let status = unsafe { sys::cuEventRecord(event as sys::CUevent, stream) };
+        match status {
+            CUresult::CUDA_SUCCESS => self.set.push_back((event, sequence)),
+            _ => self.spare.push(event),
+        }
+    }
+
+    fn take(&mut self) -> Vec<usize> {
+        let set = self.set.drain(..).map(|(event, _)| event);
+        set.chain(self.spare.drain(..)).collect()
+    }
+}

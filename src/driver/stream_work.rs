@@ -1,0 +1,181 @@
+//! Work of a stream: launches, copies, fills.
+
+use super::copy::{End, Fill};
+use super::driver;
+use super::launch::Launch;
+use super::memory::Allocation;
+use super::retain::{Operand, Operands, Shared};
+use super::stream::{Stream, Submission};
+use super::{Error, Result};
+use cudarc::driver::sys;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+impl Stream {
+    /// Launches a kernel. `cuLaunchKernel`
+    pub fn launch(self: &Arc<Self>, launch: &Launch) -> Result<()> {
+        let mut arguments = launch.check(self.context())?;
+        let how = Submission {
+            weight: launch.weight(),
+            ..Submission::default()
+        };
+        self.submit_as(how, launch.operands()?, |stream, _| {
+            launch.enqueue(&mut arguments, stream)
+        })?;
+        launch.function.set_warm();
+        Ok(())
+    }
+
+    /// Launches a kernel at once if that cannot block; nothing otherwise, see [`Stream::try_submit`].
+    #[inline]
+    pub fn try_launch(self: &Arc<Self>, launch: &Launch) -> Option<Result<()>> {
+        if !launch.function.is_warm() || !self.is_ordinary() {
+            return None;
+        }
+        let (mut arguments, holds) = match launch.check(self.context()).and_then(|arguments| {
+            let holds = launch.hold()?;
+            Ok((arguments, holds))
+        }) {
+            Ok(ready) => ready,
+            Err(error) => return Some(Err(error)),
+        };
+        let result = self.try_submit(
+            launch.weight(),
+            |pending, sequence| launch.retain(pending, sequence),
+            |stream| launch.enqueue(&mut arguments, stream),
+        );
+        drop(holds);
+        result
+    }
+
+    /// Copies host bytes to the device, in stream order. `cuMemcpyHtoDAsync`
+    ///
+    /// # Safety
+    /// `source` must be readable for `size` bytes for as long as `root`, if there is one, lives, or
+    /// until the work is done.
+    pub unsafe fn copy_from_host(
+        self: &Arc<Self>,
+        destination: &Arc<Allocation>,
+        offset: i64,
+        source: *const u8,
+        size: usize,
+        root: Option<Shared>,
+    ) -> Result<()> {
+        let address = destination.check_range("dst", offset, size as i64)?;
+        let operands = host_and_device(source as usize, root, destination)?;
+        let _entered = self.context().enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuMemcpyHtoDAsync_v2(address, source.cast(), size, stream))
+        })
+    }
+
+    /// Copies device bytes to the host, in stream order. `cuMemcpyDtoHAsync`
+    ///
+    /// # Safety
+    /// `destination` must be writable for `size` bytes for as long as `root`, if there is one,
+    /// lives, or until the work is done.
+    pub unsafe fn copy_to_host(
+        self: &Arc<Self>,
+        destination: *mut u8,
+        source: &Arc<Allocation>,
+        offset: i64,
+        size: usize,
+        root: Option<Shared>,
+    ) -> Result<()> {
+        let address = source.check_range("src", offset, size as i64)?;
+        let operands = host_and_device(destination as usize, root, source)?;
+        let _entered = self.context().enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuMemcpyDtoHAsync_v2(
+                destination.cast(),
+                address,
+                size,
+                stream
+            ))
+        })
+    }
+
+    /// Copies on the device, in stream order. `cuMemcpyDtoDAsync`
+    pub fn copy_on_device(
+        self: &Arc<Self>,
+        destination: &Arc<Allocation>,
+        destination_offset: i64,
+        source: &Arc<Allocation>,
+        source_offset: i64,
+        size: i64,
+    ) -> Result<()> {
+        let to = destination.check_range("dst", destination_offset, size)?;
+        let from = source.check_range("src", source_offset, size)?;
+        let operands = smallvec![Operand::memory(destination)?, Operand::memory(source)?];
+        let _entered = self.context().enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuMemcpyDtoDAsync_v2(to, from, size as usize, stream))
+        })
+    }
+
+    /// Copies between the memories of two contexts, in stream order. `cuMemcpyPeerAsync`
+    pub fn copy_between(self: &Arc<Self>, destination: End, source: End, size: i64) -> Result<()> {
+        let to = destination.address("dst", size)?;
+        let from = source.address("src", size)?;
+        let operands = smallvec![
+            Operand::memory(destination.memory)?,
+            Operand::memory(source.memory)?
+        ];
+        let contexts = [destination.context, source.context].map(|c| c.handle() as sys::CUcontext);
+        let _entered = self.context().enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuMemcpyPeerAsync(
+                to,
+                contexts[0],
+                from,
+                contexts[1],
+                size as usize,
+                stream
+            ))
+        })
+    }
+
+    /// Says which streams may use managed memory; `size` is 0 or all of it. `cuStreamAttachMemAsync`
+    pub fn attach(self: &Arc<Self>, memory: &Arc<Allocation>, size: i64, flags: u32) -> Result<()> {
+        if size != 0 && size != memory.size() as i64 {
+            return Err(Error::invalid(format!(
+                "length {size} is neither 0 nor the {} bytes of the allocation, which is attached as a \
+                 whole",
+                memory.size()
+            )));
+        }
+        let operands = smallvec![Operand::memory(memory)?];
+        let _entered = self.context().enter()?;
+        self.submit(operands, |stream| {
+            driver!(cuStreamAttachMemAsync(stream, memory.address(), 0, flags)).map_err(|e| {
+                match memory.is_managed() {
+                    true => e,
+                    false => e.explained("only managed memory can be attached to a stream"),
+                }
+            })
+        })
+    }
+
+    /// Fills memory, in stream order. `cuMemsetD8Async`, `cuMemsetD16Async`, `cuMemsetD32Async`
+    pub fn fill(self: &Arc<Self>, memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
+        let address = fill.address_in(memory, offset)?;
+        let operands = smallvec![Operand::memory(memory)?];
+        let _entered = self.context().enter()?;
+        let count = fill.count as usize;
+        self.submit(operands, |stream| match fill.width {
+            1 => driver!(cuMemsetD8Async(address, fill.value as u8, count, stream)),
+            2 => driver!(cuMemsetD16Async(address, fill.value as u16, count, stream)),
+            _ => driver!(cuMemsetD32Async(address, fill.value, count, stream)),
+        })
+    }
+}
+
+fn host_and_device(
+    address: usize,
+    root: Option<Shared>,
+    memory: &Arc<Allocation>,
+) -> Result<Operands> {
+    let mut operands: Operands = smallvec![Operand::memory(memory)?];
+    operands.extend(root.map(|root| Operand::Host(address, root)));
+    Ok(operands)
+}
