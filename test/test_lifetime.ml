@@ -300,6 +300,75 @@ let case_38 mode () =
       Context.synchronize ();
       check_healthy s)
 
+(* 38: the domain or the thread that captured is gone. *)
+let case_38_ended mode () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let leave () =
+        Context.set_current (Stream.get_context s);
+        Graph.begin_capture ~mode s;
+        incr s p
+      in
+      Domain.join (Domain.spawn leave);
+      Alcotest.(check bool) "its domain ended" false (Stream.is_capturing s);
+      check_healthy s;
+      Thread.join (Thread.create leave ());
+      (* A thread may be joined a moment before it is gone. *)
+      let rec wait n =
+        if Stream.is_capturing s && n > 0 then (
+          Unix.sleepf 0.01;
+          wait (n - 1))
+      in
+      wait 1000;
+      Alcotest.(check bool) "its thread ended" false (Stream.is_capturing s);
+      check_healthy s)
+
+(* Several threads end one capture at the same moment: it ends once, and the library still knows of
+   the captures that come after. *)
+let ended_at_once () =
+  let s = stream () and p = device_ints 1 in
+  let go = Atomic.make 0 and rounds = 50 in
+  let ended = Atomic.make 0 in
+  let finish round =
+    while Atomic.get go < round do
+      Domain.cpu_relax ()
+    done;
+    match Graph.end_capture s with
+    | (_ : Graph.t) -> Atomic.incr ended
+    | exception Cuda_error _ -> ()
+  in
+  let arrived = Atomic.make 0 in
+  let ender () =
+    for round = 1 to rounds do
+      finish round;
+      Atomic.incr arrived
+    done
+  in
+  let enders = List.init 2 (fun _ -> Domain.spawn ender) in
+  for round = 1 to rounds do
+    Graph.begin_capture ~mode:RELAXED s;
+    incr s p;
+    Atomic.set go round;
+    finish round;
+    while Atomic.get arrived < 2 * round do
+      Domain.cpu_relax ()
+    done
+  done;
+  List.iter Domain.join enders;
+  Alcotest.(check int) "each ended once" rounds (Atomic.get ended);
+  Graph.begin_capture ~mode:RELAXED s;
+  let refused =
+    Domain.join
+      (Domain.spawn (fun () ->
+           Context.set_current (Stream.get_context s);
+           match Context.synchronize () with
+           | () -> false
+           | exception Cuda_error { message; _ } -> contains message "another thread"))
+  in
+  Alcotest.(check bool) "the next capture is protected" true refused;
+  ignore (Graph.end_capture s);
+  check_healthy s
+
 (* 43: a second error while the first one unwinds. *)
 let case_43 mode () =
   let s = stream () and p = device_ints 1 in
@@ -494,6 +563,8 @@ let () =
         @ [ test "case 25: captured event" case_25; test "case 33: fork" case_33 ]
         @ each "case 37: broken" case_37
         @ each "case 38: abandoned" case_38
+        @ each "case 38: its thread ended" case_38_ended
+        @ [ test "ended by three threads at once" ended_at_once ]
         @ each "case 43: synchronize inside" case_43 );
       ( "domains",
         [

@@ -150,8 +150,8 @@ let shared_memory () =
   launch 100_000;
   Alcotest.(check bool)
     "the kernel was told" true
-    ((Module.get_attributes k).max_dynamic_shared_size_bytes >= 100_000);
-  Module.set_max_dynamic_shared_size k 0;
+    ((Module.Func.get_attributes k).max_dynamic_shared_size_bytes >= 100_000);
+  Module.Func.set_max_dynamic_shared_size k 0;
   launch 50_000;
   check_invalid "more than there is" [ "shared_mem_bytes 1000000"; "incr" ] (fun () ->
       launch 1_000_000);
@@ -160,17 +160,17 @@ let shared_memory () =
 
 let occupancy () =
   let k = Lazy.force incr_kernel in
-  let blocks = Module.max_active_blocks_per_multiprocessor ~block_size:256 k in
+  let blocks = Module.Func.max_active_blocks ~block_size:256 k in
   Alcotest.(check bool) "several blocks" true (blocks >= 1 && blocks <= 64);
-  let { Module.grid_dim_x; block_dim_x } =
-    Module.suggest_launch ~block_size_limit:128 k
+  let { Module.Func.grid_dim_x; block_dim_x } =
+    Module.Func.suggest_launch ~block_size_limit:128 k
   in
   Alcotest.(check bool) "within the limit" true (block_dim_x >= 1 && block_dim_x <= 128);
   Alcotest.(check bool) "a grid" true (grid_dim_x >= 1);
   check_invalid "negative" [ "block_size -1" ] (fun () ->
-      Module.max_active_blocks_per_multiprocessor ~block_size:(-1) k);
-  Alcotest.(check string) "its name" "incr" (Module.name k);
-  let a = Module.get_attributes k in
+      Module.Func.max_active_blocks ~block_size:(-1) k);
+  Alcotest.(check string) "its name" "incr" (Module.Func.name k);
+  let a = Module.Func.get_attributes k in
   Alcotest.(check bool) "registers" true (a.num_regs > 0 && a.max_threads_per_block > 0)
 
 let () =

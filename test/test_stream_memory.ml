@@ -37,7 +37,7 @@ let used_at_once () =
       incr s p;
       Stream.synchronize s;
       Alcotest.(check (list int)) "computed in order" [ 42 ] (read p);
-      Alcotest.(check int) "its size" 4 (Deviceptr.size_in_bytes p);
+      Alcotest.(check int) "its size" 4 (Deviceptr.allocation_size p);
       Stream.mem_free s p;
       Stream.mem_free s p;
       check_invalid "after the free" [ "was freed" ] (fun () -> set s p 1))

@@ -83,7 +83,7 @@ let memset_d32 ?(offset = 0) ptr value ~length =
   Status.check (where "memset_d32") "cu_memset_d32"
     (Raw.memset ptr offset 4 (Unsigned.UInt32.to_int value) length)
 
-let size_in_bytes = Raw.ptr_size
+let allocation_size = Raw.ptr_size
 
 (* CUmemAttach_flags *)
 let mem_alloc_managed ?(only_host = false) ~size_in_bytes () =

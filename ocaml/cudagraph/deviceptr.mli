@@ -123,8 +123,8 @@ val memset_d32 : ?offset:int -> t -> Unsigned.uint32 -> length:int -> unit
 
 (** {1 Beyond cudajit} *)
 
-val size_in_bytes : t -> int
-(** [size_in_bytes ptr] is the size of the whole allocation. *)
+val allocation_size : t -> int
+(** [allocation_size ptr] is the size of the whole allocation in bytes. *)
 
 val mem_alloc_managed : ?only_host:bool -> size_in_bytes:int -> unit -> t
 (** [mem_alloc_managed ~size_in_bytes ()] is memory that the device and the host both use

@@ -30,7 +30,13 @@ let sexp_of_capture_mode mode =
 (* CUstreamCaptureMode *)
 let int_of_mode = function GLOBAL -> 0 | THREAD_LOCAL -> 1 | RELAXED -> 2
 
+(* A domain that ends closes its captures: nobody else could. *)
+let closed_at_exit =
+  Domain.DLS.new_key (fun () ->
+      if not (Domain.is_main_domain ()) then Domain.at_exit Raw.close_captures)
+
 let begin_capture ?(mode = GLOBAL) stream =
+  Domain.DLS.get closed_at_exit;
   Status.check "Cuda.Graph.begin_capture" "cu_stream_begin_capture"
     (Raw.begin_capture (Owner.raw stream) (int_of_mode mode))
 

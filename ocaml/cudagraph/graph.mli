@@ -37,9 +37,9 @@ val begin_capture : ?mode:capture_mode -> Stream.t -> unit
 (** [begin_capture stream] starts to record the work enqueued on the stream instead of
     executing it. [mode] is [GLOBAL] unless given. Between this and {!end_capture} each
     operation becomes a node of the graph; a second stream joins by an event
-    ([Event.record], [Event.wait]) and must be joined back. Raises [Cuda_error] for a
-    stream that is capturing and for [Stream.no_stream]. Driver: [cuStreamBeginCapture].
-*)
+    ([Event.record], [Event.wait]) and must be joined back. A capture whose domain or
+    thread ends is closed. Raises [Cuda_error] for a stream that is capturing and for
+    [Stream.no_stream]. Driver: [cuStreamBeginCapture]. *)
 
 val end_capture : Stream.t -> t
 (** [end_capture stream] ends the capture that {!begin_capture} began, and is the graph.

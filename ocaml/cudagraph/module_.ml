@@ -162,67 +162,69 @@ let get_global m ~name =
   in
   (ptr, Unsigned.Size_t.of_int (Raw.ptr_size ptr))
 
-type func_attributes = {
-  max_threads_per_block : int;
-  shared_size_bytes : int;
-  const_size_bytes : int;
-  local_size_bytes : int;
-  num_regs : int;
-  ptx_version : int;
-  binary_version : int;
-  max_dynamic_shared_size_bytes : int;
-}
+module Func = struct
+  let where name = where ("Func." ^ name)
+  let name = Raw.func_name
 
-let sexp_of_func_attributes a : Sexplib0.Sexp.t =
-  let field name n = Sexplib0.Sexp.List [ Atom name; sexp_of_int n ] in
-  List
-    [
-      field "max_threads_per_block" a.max_threads_per_block;
-      field "shared_size_bytes" a.shared_size_bytes;
-      field "const_size_bytes" a.const_size_bytes;
-      field "local_size_bytes" a.local_size_bytes;
-      field "num_regs" a.num_regs;
-      field "ptx_version" a.ptx_version;
-      field "binary_version" a.binary_version;
-      field "max_dynamic_shared_size_bytes" a.max_dynamic_shared_size_bytes;
-    ]
-
-(* CUfunction_attribute *)
-let get_attributes func =
-  let get n =
-    Status.get (where "get_attributes") "cu_func_get_attribute"
-      (Raw.func_attribute func n)
-  in
-  {
-    max_threads_per_block = get 0;
-    shared_size_bytes = get 1;
-    const_size_bytes = get 2;
-    local_size_bytes = get 3;
-    num_regs = get 4;
-    ptx_version = get 5;
-    binary_version = get 6;
-    max_dynamic_shared_size_bytes = get 8;
+  type attributes = {
+    max_threads_per_block : int;
+    shared_size_bytes : int;
+    const_size_bytes : int;
+    local_size_bytes : int;
+    num_regs : int;
+    ptx_version : int;
+    binary_version : int;
+    max_dynamic_shared_size_bytes : int;
   }
 
-let name = Raw.func_name
+  let sexp_of_attributes a : Sexplib0.Sexp.t =
+    let field name n = Sexplib0.Sexp.List [ Atom name; sexp_of_int n ] in
+    List
+      [
+        field "max_threads_per_block" a.max_threads_per_block;
+        field "shared_size_bytes" a.shared_size_bytes;
+        field "const_size_bytes" a.const_size_bytes;
+        field "local_size_bytes" a.local_size_bytes;
+        field "num_regs" a.num_regs;
+        field "ptx_version" a.ptx_version;
+        field "binary_version" a.binary_version;
+        field "max_dynamic_shared_size_bytes" a.max_dynamic_shared_size_bytes;
+      ]
 
-let set_max_dynamic_shared_size func bytes =
-  Status.check
-    (where "set_max_dynamic_shared_size")
-    "cu_func_set_attribute"
-    (Raw.func_set_attribute func 8 bytes)
+  (* CUfunction_attribute *)
+  let get_attributes func =
+    let get n =
+      Status.get (where "get_attributes") "cu_func_get_attribute"
+        (Raw.func_attribute func n)
+    in
+    {
+      max_threads_per_block = get 0;
+      shared_size_bytes = get 1;
+      const_size_bytes = get 2;
+      local_size_bytes = get 3;
+      num_regs = get 4;
+      ptx_version = get 5;
+      binary_version = get 6;
+      max_dynamic_shared_size_bytes = get 8;
+    }
 
-let max_active_blocks_per_multiprocessor ?(shared_mem_bytes = 0) ~block_size func =
-  Status.get
-    (where "max_active_blocks_per_multiprocessor")
-    "cu_occupancy_max_active_blocks_per_multiprocessor"
-    (Raw.func_active_blocks func block_size shared_mem_bytes)
+  let set_max_dynamic_shared_size func bytes =
+    Status.check
+      (where "set_max_dynamic_shared_size")
+      "cu_func_set_attribute"
+      (Raw.func_set_attribute func 8 bytes)
 
-type suggestion = { grid_dim_x : int; block_dim_x : int }
+  let max_active_blocks ?(shared_mem_bytes = 0) ~block_size func =
+    Status.get (where "max_active_blocks")
+      "cu_occupancy_max_active_blocks_per_multiprocessor"
+      (Raw.func_active_blocks func block_size shared_mem_bytes)
 
-let suggest_launch ?(shared_mem_bytes = 0) ?(block_size_limit = 0) func =
-  let grid_dim_x, block_dim_x =
-    Status.get (where "suggest_launch") "cu_occupancy_max_potential_block_size"
-      (Raw.func_best_block func shared_mem_bytes block_size_limit)
-  in
-  { grid_dim_x; block_dim_x }
+  type suggestion = { grid_dim_x : int; block_dim_x : int }
+
+  let suggest_launch ?(shared_mem_bytes = 0) ?(block_size_limit = 0) func =
+    let grid_dim_x, block_dim_x =
+      Status.get (where "suggest_launch") "cu_occupancy_max_potential_block_size"
+        (Raw.func_best_block func shared_mem_bytes block_size_limit)
+    in
+    { grid_dim_x; block_dim_x }
+end

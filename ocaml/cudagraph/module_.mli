@@ -99,42 +99,44 @@ val load_file : ?options:jit_option list -> string -> t
 (** [load_file path] loads a file of PTX text, a cubin or a fatbin. Raises
     [Invalid_argument] for a file that cannot be read. Driver: [cuModuleLoadDataEx]. *)
 
-val name : func -> string
-(** [name func] is the kernel's name in the module. *)
+(** What a kernel needs, and how to launch it best. *)
+module Func : sig
+  val name : func -> string
+  (** [name func] is the kernel's name in the module. *)
 
-type func_attributes = {
-  max_threads_per_block : int;  (** What a launch of this kernel admits. *)
-  shared_size_bytes : int;  (** Static shared memory of a block. *)
-  const_size_bytes : int;  (** Constant memory of the program. *)
-  local_size_bytes : int;  (** Local memory of a thread. *)
-  num_regs : int;  (** Registers of a thread. *)
-  ptx_version : int;  (** 10 times the version of the architecture in the PTX: 90. *)
-  binary_version : int;  (** The same for the code that runs. *)
-  max_dynamic_shared_size_bytes : int;
-      (** Dynamic shared memory that a launch may ask for at present. *)
-}
-(** What a kernel needs. *)
+  type attributes = {
+    max_threads_per_block : int;  (** What a launch of this kernel admits. *)
+    shared_size_bytes : int;  (** Static shared memory of a block. *)
+    const_size_bytes : int;  (** Constant memory of the program. *)
+    local_size_bytes : int;  (** Local memory of a thread. *)
+    num_regs : int;  (** Registers of a thread. *)
+    ptx_version : int;  (** 10 times the version of the architecture in the PTX: 90. *)
+    binary_version : int;  (** The same for the code that runs. *)
+    max_dynamic_shared_size_bytes : int;
+        (** Dynamic shared memory that a launch may ask for at present. *)
+  }
 
-val sexp_of_func_attributes : func_attributes -> Sexplib0.Sexp.t
+  val sexp_of_attributes : attributes -> Sexplib0.Sexp.t
 
-val get_attributes : func -> func_attributes
-(** [get_attributes func] asks for all of them. Driver: [cuFuncGetAttribute]. *)
+  val get_attributes : func -> attributes
+  (** [get_attributes func] asks for all of them. Driver: [cuFuncGetAttribute]. *)
 
-val set_max_dynamic_shared_size : func -> int -> unit
-(** [set_max_dynamic_shared_size func bytes] admits launches with so much dynamic shared
-    memory. Launches do it by themselves when they need to. Driver: [cuFuncSetAttribute].
-*)
+  val set_max_dynamic_shared_size : func -> int -> unit
+  (** [set_max_dynamic_shared_size func bytes] admits launches with so much dynamic shared
+      memory. Launches do it by themselves when they need to. Driver:
+      [cuFuncSetAttribute]. *)
 
-val max_active_blocks_per_multiprocessor :
-  ?shared_mem_bytes:int -> block_size:int -> func -> int
-(** [max_active_blocks_per_multiprocessor ~block_size func] is how many blocks of
-    [block_size] threads, with [shared_mem_bytes] (0) of dynamic shared memory each, a
-    multiprocessor runs at once. Driver: [cuOccupancyMaxActiveBlocksPerMultiprocessor]. *)
+  val max_active_blocks : ?shared_mem_bytes:int -> block_size:int -> func -> int
+  (** [max_active_blocks ~block_size func] is how many blocks of [block_size] threads,
+      with [shared_mem_bytes] (0) of dynamic shared memory each, a multiprocessor runs at
+      once. Driver: [cuOccupancyMaxActiveBlocksPerMultiprocessor]. *)
 
-type suggestion = { grid_dim_x : int; block_dim_x : int }
-(** Blocks, and threads of a block. *)
+  type suggestion = { grid_dim_x : int; block_dim_x : int }
+  (** Blocks, and threads of a block. *)
 
-val suggest_launch : ?shared_mem_bytes:int -> ?block_size_limit:int -> func -> suggestion
-(** [suggest_launch func] is the fewest blocks that fill the device, and the block size
-    that does it best: at most [block_size_limit] threads, or as many as the device admits
-    (0). Driver: [cuOccupancyMaxPotentialBlockSize]. *)
+  val suggest_launch :
+    ?shared_mem_bytes:int -> ?block_size_limit:int -> func -> suggestion
+  (** [suggest_launch func] is the fewest blocks that fill the device, and the block size
+      that does it best: at most [block_size_limit] threads, or as many as the device
+      admits (0). Driver: [cuOccupancyMaxPotentialBlockSize]. *)
+end

@@ -181,7 +181,7 @@ external launch_kernel :
   func -> int -> int -> int -> int -> int -> int -> int -> stream -> 'param list -> status
   = "cudagraph_launch_kernel_byte" "cudagraph_launch_kernel"
 
-(* The same with a list of Stream.argument. *)
+(* The same with a list of Stream.Argument.t. *)
 external launch_arguments :
   func -> int -> int -> int -> int -> int -> int -> int -> stream -> 'arg list -> status
   = "cudagraph_launch_arguments_byte" "cudagraph_launch_arguments"
@@ -243,6 +243,9 @@ external end_capture : stream -> (graph, status) result = "cudagraph_end_capture
 
 (* Closes whatever capture the stream began, if any, and forgets its graph. *)
 external abandon_capture : stream -> unit = "cudagraph_abandon_capture"
+
+(* Closes the captures that the calling thread has begun. *)
+external close_captures : unit -> unit = "cudagraph_close_captures"
 
 (* [instantiate graph flags] *)
 external instantiate : graph -> int -> (exec, status) result = "cudagraph_instantiate"

@@ -36,47 +36,49 @@ let launch_kernel func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_di
     (Raw.launch_kernel func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
        block_dim_z shared_mem_bytes (Owner.raw stream) params)
 
-type argument =
-  | Param of kernel_param
-  | Int8 of int
-  | Int16 of int
-  | Int32 of int32
-  | Int64 of int64
-  | Half of float
-  | Bfloat16 of float
-  | Address of nativeint
-  | Struct of string
+module Argument = struct
+  type t =
+    | Param of kernel_param
+    | Int8 of int
+    | Int16 of int
+    | Int32 of int32
+    | Int64 of int64
+    | Half of float
+    | Bfloat16 of float
+    | Address of nativeint
+    | Struct of string
 
-let sexp_of_argument argument : Sexplib0.Sexp.t =
-  let named name argument = Sexplib0.Sexp.List [ Atom name; argument ] in
-  match argument with
-  | Param param -> named "Param" (sexp_of_kernel_param param)
-  | Int8 n -> named "Int8" (sexp_of_int n)
-  | Int16 n -> named "Int16" (sexp_of_int n)
-  | Int32 n -> named "Int32" (sexp_of_int32 n)
-  | Int64 n -> named "Int64" (sexp_of_int64 n)
-  | Half x -> named "Half" (sexp_of_float x)
-  | Bfloat16 x -> named "Bfloat16" (sexp_of_float x)
-  | Address a -> named "Address" (Atom (Status.pp_address a))
-  | Struct bytes -> named "Struct" (sexp_of_int (String.length bytes))
+  let sexp_of_t argument : Sexplib0.Sexp.t =
+    let named name argument = Sexplib0.Sexp.List [ Atom name; argument ] in
+    match argument with
+    | Param param -> named "Param" (sexp_of_kernel_param param)
+    | Int8 n -> named "Int8" (sexp_of_int n)
+    | Int16 n -> named "Int16" (sexp_of_int n)
+    | Int32 n -> named "Int32" (sexp_of_int32 n)
+    | Int64 n -> named "Int64" (sexp_of_int64 n)
+    | Half x -> named "Half" (sexp_of_float x)
+    | Bfloat16 x -> named "Bfloat16" (sexp_of_float x)
+    | Address a -> named "Address" (Atom (Status.pp_address a))
+    | Struct bytes -> named "Struct" (sexp_of_int (String.length bytes))
 
-(* A small integer may be meant with or without a sign. *)
-let check_small where index argument =
-  let inside name n bits =
-    if n < -(1 lsl (bits - 1)) || n >= 1 lsl bits then
-      invalid_arg
-        (Printf.sprintf "%s: argument %d: %s %d does not fit %d bits" where index name n
-           bits)
-  in
-  match argument with
-  | Int8 n -> inside "Int8" n 8
-  | Int16 n -> inside "Int16" n 16
-  | _ -> ()
+  (* A small integer may be meant with or without a sign. *)
+  let check where index argument =
+    let inside name n bits =
+      if n < -(1 lsl (bits - 1)) || n >= 1 lsl bits then
+        invalid_arg
+          (Printf.sprintf "%s: argument %d: %s %d does not fit %d bits" where index name n
+             bits)
+    in
+    match argument with
+    | Int8 n -> inside "Int8" n 8
+    | Int16 n -> inside "Int16" n 16
+    | _ -> ()
+end
 
-let launch func ?(grid_dim_y = 1) ?(grid_dim_z = 1) ?(block_dim_y = 1) ?(block_dim_z = 1)
-    ?(shared_mem_bytes = 0) ~grid_dim_x ~block_dim_x stream arguments =
-  let where = where "launch" in
-  List.iteri (check_small where) arguments;
+let launch_kernel_with func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_dim_x
+    ?(block_dim_y = 1) ?(block_dim_z = 1) ~shared_mem_bytes stream arguments =
+  let where = where "launch_kernel_with" in
+  List.iteri (Argument.check where) arguments;
   Status.check where "cu_launch_kernel"
     (Raw.launch_arguments func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
        block_dim_z shared_mem_bytes (Owner.raw stream) arguments)

@@ -201,35 +201,37 @@ val is_capturing : t -> bool
     broken. Driver: [cuStreamIsCapturing]. *)
 
 (** Arguments of a kernel, of every type that C has. *)
-type argument =
-  | Param of kernel_param
-  | Int8 of int
-      (** 8 bits, with or without sign; [Invalid_argument] if it does not fit. *)
-  | Int16 of int  (** 16 bits, likewise. *)
-  | Int32 of int32
-  | Int64 of int64
-  | Half of float  (** A [__half], the nearest one. *)
-  | Bfloat16 of float  (** A [__nv_bfloat16], the nearest one. *)
-  | Address of nativeint
-      (** A device address that the caller keeps valid until the work, or the graph that
-          captures it, is done with it. *)
-  | Struct of string
-      (** The bytes of a C [struct], padding included: its [sizeof] of them. *)
+module Argument : sig
+  type t =
+    | Param of kernel_param
+    | Int8 of int
+        (** 8 bits, with or without sign; [Invalid_argument] if it does not fit. *)
+    | Int16 of int  (** 16 bits, likewise. *)
+    | Int32 of int32
+    | Int64 of int64
+    | Half of float  (** A [__half], the nearest one. *)
+    | Bfloat16 of float  (** A [__nv_bfloat16], the nearest one. *)
+    | Address of nativeint
+        (** A device address that the caller keeps valid until the work, or the graph that
+            captures it, is done with it. *)
+    | Struct of string
+        (** The bytes of a C [struct], padding included: its [sizeof] of them. *)
 
-val sexp_of_argument : argument -> Sexplib0.Sexp.t
-(** A struct shows its size in bytes. *)
+  val sexp_of_t : t -> Sexplib0.Sexp.t
+  (** A struct shows its size in bytes. *)
+end
 
-val launch :
+val launch_kernel_with :
   Module_.func ->
+  grid_dim_x:int ->
   ?grid_dim_y:int ->
   ?grid_dim_z:int ->
+  block_dim_x:int ->
   ?block_dim_y:int ->
   ?block_dim_z:int ->
-  ?shared_mem_bytes:int ->
-  grid_dim_x:int ->
-  block_dim_x:int ->
+  shared_mem_bytes:int ->
   t ->
-  argument list ->
+  Argument.t list ->
   unit
-(** [launch func ~grid_dim_x ~block_dim_x stream arguments] is {!launch_kernel} with
-    arguments of any type. Driver: [cuLaunchKernel]. *)
+(** [launch_kernel_with] is {!launch_kernel} with arguments of any type. Driver:
+    [cuLaunchKernel]. *)

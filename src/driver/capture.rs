@@ -4,17 +4,19 @@
 //! an event is retained as well.
 
 use super::error::snake_case;
-use super::gate::{self, Passing};
+use super::gate::{self, Passage, Passing};
 use super::graph::Graph;
 use super::graph_memory::MemoryNodes;
 use super::release::{self, Drain};
-use super::retain::{KeepSet, Operands};
+use super::retain::{KeepSet, Operands, Shared};
 use super::stream::Stream;
-use super::{driver, Error, Result};
+use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus};
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// How many captures are open: the one check that work makes when nobody captures.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -36,6 +38,43 @@ fn this_thread() -> usize {
     })
 }
 
+/// [`this_thread`], which closes its captures when it ends.
+fn captures_from_here() -> usize {
+    // The main thread ends with the process, which has nothing to wait for.
+    if !library::is_main_thread() {
+        ENDING.with(|_| ());
+    }
+    this_thread()
+}
+
+/// Closes the captures that the calling thread leaves open when it ends: nobody else could end them, and
+/// the driver would still know of a thread that is gone.
+pub fn close_own() {
+    if !library::usable() || !any_open() {
+        return;
+    }
+    let thread = this_thread();
+    let own = captures()
+        .iter()
+        .filter(|c| c.thread == thread)
+        .cloned()
+        .collect::<Vec<_>>();
+    // The whole process may be ending while others wait: then it is left.
+    let patient = || gate::pass_alone_within(Duration::from_secs(1));
+    own.iter().for_each(|capture| close(capture, patient));
+}
+
+/// Calls [`close_own`] when its thread ends.
+struct Ending;
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        close_own();
+    }
+}
+
+thread_local! { static ENDING: Ending = const { Ending }; }
+
 /// An open capture.
 pub struct Capture {
     id: u64,
@@ -55,6 +94,14 @@ struct Recording {
     /// Streams that joined: they must outlive the capture.
     joined: Vec<Arc<Stream>>,
     ended: bool,
+}
+
+impl Recording {
+    /// What the captured work uses. The capture stays ended for whoever still waits for it.
+    fn finish(&mut self) -> KeepSet {
+        self.joined.clear();
+        std::mem::take(&mut self.keep)
+    }
 }
 
 impl Capture {
@@ -102,9 +149,9 @@ impl Capture {
 
 /// After a stream waited for an event: if that made it join a capture, the capture holds the stream.
 pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
-    match of_stream(stream)? {
-        Some(capture) => capture.record(stream, Operands::new(), Passing::By, |_| Ok(())),
-        None => Ok(()),
+    match place(stream)? {
+        Place::Inside(capture) => capture.record(stream, Operands::new(), Passing::By, |_| Ok(())),
+        Place::Outside | Place::Elsewhere => Ok(()),
     }
 }
 
@@ -130,7 +177,7 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
             origin_is_non_blocking: stream.is_non_blocking(),
             context: stream.context().handle(),
             mode,
-            thread: this_thread(),
+            thread: captures_from_here(),
             recording: Mutex::default(),
             culprit: Mutex::default(),
         }));
@@ -159,13 +206,11 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
         ));
         forget(&capture);
         drop(alone);
-        let recording = std::mem::take(&mut *recording);
+        let keep = recording.finish();
         match result {
-            Ok(()) if !graph.is_null() => Ok(Graph::new(
-                graph as usize,
-                stream.context().clone(),
-                recording.keep,
-            )),
+            Ok(()) if !graph.is_null() => {
+                Ok(Graph::new(graph as usize, stream.context().clone(), keep))
+            }
             // The driver has destroyed the graph of a broken capture itself.
             Ok(()) => Err(Error::new(
                 CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
@@ -180,21 +225,27 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
 
 /// Closes the capture that the stream with this handle began, if any, and forgets its graph.
 pub fn abandon(origin: usize) {
-    let Some(capture) = begun_on(origin) else {
-        return;
-    };
+    if let Some(capture) = begun_on(origin) {
+        close(&capture, || Some(gate::pass(Passing::Alone)));
+    }
+}
+
+fn close(capture: &Arc<Capture>, pass: impl Fn() -> Option<Passage>) {
     let mut recording = capture.recording();
-    if std::mem::replace(&mut recording.ended, true) {
+    if recording.ended {
         return;
     }
+    let Some(alone) = pass() else {
+        return;
+    };
+    recording.ended = true;
     let mut graph = std::ptr::null_mut();
-    let alone = gate::pass(Passing::Alone);
     // A refusal, as by a thread other than the one that began, ends the capture all the same.
-    // SAFETY: the stream is alive: either its owner calls this or its release does.
-    let status = unsafe { sys::cuStreamEndCapture(origin as sys::CUstream, &mut graph) };
-    forget(&capture);
+    // SAFETY: an open capture's stream is alive; its release closes the capture first.
+    let status = unsafe { sys::cuStreamEndCapture(capture.origin as sys::CUstream, &mut graph) };
+    forget(capture);
     drop(alone);
-    drop(std::mem::take(&mut *recording));
+    drop(recording.finish());
     if status == CUresult::CUDA_SUCCESS && !graph.is_null() {
         // SAFETY: the driver has just handed this graph over and nobody else has seen it.
         let _ = unsafe { sys::cuGraphDestroy(graph) };
@@ -222,25 +273,89 @@ pub fn begun_on(origin: usize) -> Option<Arc<Capture>> {
     captures().iter().find(|c| c.origin == origin).cloned()
 }
 
-/// The open capture that work on the stream goes into, if any.
-pub fn of_stream(stream: &Stream) -> Result<Option<Arc<Capture>>> {
-    // The NULL stream never captures, and asking it would harm captures on blocking streams.
-    if OPEN.load(Ordering::Acquire) == 0 || stream.handle() == 0 {
-        return Ok(None);
-    }
-    let (status, id) = info(stream.handle())?;
-    if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-        return Ok(None);
-    }
-    let captures = captures();
-    let by_origin = || captures.iter().find(|c| c.origin == stream.handle());
-    Ok(captures
-        .iter()
-        .find(|c| c.id == id)
-        .or_else(by_origin)
-        .cloned())
+/// Where work of a stream goes.
+pub enum Place {
+    /// To the device.
+    Outside,
+    /// Into a capture that was begun here.
+    Inside(Arc<Capture>),
+    /// Into a capture that another library began, or a broken one that the stream had joined.
+    Elsewhere,
 }
 
+/// Where work of a stream goes at this moment. The caller holds no passage through the gate.
+pub fn place(stream: &Stream) -> Result<Place> {
+    // The NULL stream never captures, and asking it would harm captures on blocking streams.
+    let nobody = OPEN.load(Ordering::Acquire) == 0 && !stream.is_shared();
+    if nobody || stream.handle() == 0 {
+        return Ok(Place::Outside);
+    }
+    let (status, id) = {
+        let _together = gate::pass(Passing::Together);
+        info(stream.handle())?
+    };
+    if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+        return Ok(Place::Outside);
+    }
+    // A broken capture has no id any more.
+    let captures = captures();
+    let by_origin = || captures.iter().find(|c| c.origin == stream.handle());
+    let found = captures.iter().find(|c| c.id == id).or_else(by_origin);
+    Ok(found.map_or(Place::Elsewhere, |capture| Place::Inside(capture.clone())))
+}
+
+/// Has the graph of a capture that another library began keep the operands: until the graph and its
+/// execs are destroyed and their work is done. `cuGraphRetainUserObject`
+///
+/// The caller has passed the gate.
+pub fn keep_elsewhere(stream: &Stream, operands: Operands) -> Result<()> {
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let (mut id, mut graph) = (0, std::ptr::null_mut());
+    driver!(cuStreamGetCaptureInfo_v2(
+        stream.handle() as sys::CUstream,
+        &mut status,
+        &mut id,
+        &mut graph,
+        std::ptr::null_mut(),
+        std::ptr::null_mut(),
+    ))?;
+    if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE || operands.is_empty() {
+        // Nothing is recorded into a broken capture.
+        return Ok(());
+    }
+    let mut keep = KeepSet::default();
+    keep.retain(operands);
+    let keep: Shared = Arc::new(keep);
+    let kept = Box::into_raw(Box::new(keep));
+    let mut object = std::ptr::null_mut();
+    let no_sync = sys::CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as u32;
+    let made = driver!(cuUserObjectCreate(
+        &mut object,
+        kept.cast(),
+        Some(let_go),
+        1,
+        no_sync
+    ));
+    if let Err(error) = made {
+        // SAFETY: nobody else has seen the box.
+        drop(unsafe { Box::from_raw(kept) });
+        return Err(error);
+    }
+    let moved = sys::CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE as u32;
+    driver!(cuGraphRetainUserObject(graph, object, 1, moved)).inspect_err(|_| {
+        // Nobody else holds the object, so this calls `let_go`.
+        // SAFETY: gives back the reference that the creation gave.
+        let _ = unsafe { sys::cuUserObjectRelease(object, 1) };
+    })
+}
+
+/// Called by the driver, on a thread of its own that must not call it back.
+unsafe extern "C" fn let_go(kept: *mut c_void) {
+    // SAFETY: `keep_elsewhere` made the box, and the driver calls this once.
+    release::dropped(*unsafe { Box::from_raw(kept.cast::<Shared>()) });
+}
+
+/// What the driver says; the caller has passed the gate.
 fn info(stream: usize) -> Result<(CUstreamCaptureStatus, u64)> {
     let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     let mut id = 0;
@@ -257,6 +372,7 @@ fn info(stream: usize) -> Result<(CUstreamCaptureStatus, u64)> {
 
 /// Whether a stream is capturing, validly or not. `cuStreamIsCapturing`
 pub fn status(stream: usize) -> Result<CUstreamCaptureStatus> {
+    let _together = gate::pass(Passing::Together);
     let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     driver!(cuStreamIsCapturing(stream as sys::CUstream, &mut status))?;
     Ok(status)
@@ -338,7 +454,10 @@ pub fn refuse_for_others(what: &str, stream: Option<&Stream>) -> Result<()> {
     }
     let thread = this_thread();
     let found = match stream {
-        Some(stream) => of_stream(stream)?,
+        Some(stream) => match place(stream)? {
+            Place::Inside(capture) => Some(capture),
+            Place::Outside | Place::Elsewhere => None,
+        },
         None => captures().iter().find(|c| c.thread != thread).cloned(),
     };
     match found.filter(|capture| capture.thread != thread) {
@@ -357,6 +476,9 @@ pub fn blame(name: &str, status: CUresult) {
     if OPEN.load(Ordering::Acquire) == 0 {
         return;
     }
+    let Some(_together) = gate::try_together() else {
+        return;
+    };
     for capture in captures().iter() {
         let mut culprit = capture.culprit.lock().unwrap_or_else(|e| e.into_inner());
         if culprit.is_some() {

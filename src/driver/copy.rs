@@ -1,11 +1,20 @@
 //! Copies and fills that the caller waits for.
 
 use super::context::{Context, Entered};
-use super::gate::{self, Passing};
+use super::gate::{self, Passing, ThreadMode};
 use super::memory::{Allocation, Held};
 use super::{capture, driver, Error, Result};
 use cudarc::driver::sys;
 use std::sync::Arc;
+
+/// Makes a call on the NULL stream and waits for it: the driver returns before the bytes are on the
+/// device, where work of a non-blocking stream could come first (measured). `cuStreamSynchronize`
+fn finish(called: Result<()>) -> Result<()> {
+    called?;
+    // Waiting for a stream is unsafe to captures otherwise.
+    let _relaxed = ThreadMode::relaxed();
+    driver!(cuStreamSynchronize(std::ptr::null_mut()))
+}
 
 /// Prepares a synchronous operation on memory: not while this thread captures, and in the memory's
 /// own context. No capture begins or ends while the result lives.
@@ -36,7 +45,7 @@ pub unsafe fn copy_from_host(
     let held = hold(destination)?;
     let address = held.check_range("dst", offset, size as i64)?;
     let _prepared = synchronous(&held)?;
-    driver!(cuMemcpyHtoD_v2(address, source.cast(), size))
+    finish(driver!(cuMemcpyHtoD_v2(address, source.cast(), size)))
 }
 
 /// Copies device bytes to the host and waits. `cuMemcpyDtoH`
@@ -67,7 +76,11 @@ pub fn copy_on_device(
     let to_address = to.check_range("dst", destination_offset, size)?;
     let from_address = from.check_range("src", source_offset, size)?;
     let _prepared = synchronous(&to)?;
-    driver!(cuMemcpyDtoD_v2(to_address, from_address, size as usize))
+    finish(driver!(cuMemcpyDtoD_v2(
+        to_address,
+        from_address,
+        size as usize
+    )))
 }
 
 /// One end of a copy between contexts: memory, its bytes from an offset, and the context given for it.
@@ -102,13 +115,13 @@ pub fn copy_between(destination: End, source: End, size: i64) -> Result<()> {
     let (to, _from) = (hold(destination.memory)?, hold(source.memory)?);
     let _prepared = synchronous(&to)?;
     capture::refuse_uncaptured("a synchronous copy", source.context.handle())?;
-    driver!(cuMemcpyPeer(
+    finish(driver!(cuMemcpyPeer(
         to_address,
         destination.context.handle() as sys::CUcontext,
         from_address,
         source.context.handle() as sys::CUcontext,
         size as usize
-    ))
+    )))
 }
 
 /// A pattern to fill memory with.
@@ -148,9 +161,9 @@ pub fn fill(memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
     let address = fill.address_in(&held, offset)?;
     let _prepared = synchronous(&held)?;
     let count = fill.count as usize;
-    match fill.width {
+    finish(match fill.width {
         1 => driver!(cuMemsetD8_v2(address, fill.value as u8, count)),
         2 => driver!(cuMemsetD16_v2(address, fill.value as u16, count)),
         _ => driver!(cuMemsetD32_v2(address, fill.value, count)),
-    }
+    })
 }

@@ -1,15 +1,17 @@
 //! Events.
 
+use super::capture::{self, Place};
 use super::context::Context;
 use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Shared};
 use super::stream::{Stream, Submission};
-use super::{capture, driver, Result};
+use super::{driver, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
+use std::cmp::Ordering as CmpOrdering;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// An event of a context.
 pub struct Event {
@@ -17,6 +19,9 @@ pub struct Event {
     context: Arc<Context>,
     /// Whether the latest record was made in a capture.
     in_capture: AtomicBool,
+    /// Shared by whatever uses the event; alone while it is recorded into a capture, since nobody may
+    /// use it as an ordinary one then.
+    using: RwLock<()>,
 }
 
 impl Event {
@@ -30,6 +35,7 @@ impl Event {
             handle: handle as usize,
             context,
             in_capture: AtomicBool::new(false),
+            using: RwLock::new(()),
         }))
     }
 
@@ -42,11 +48,31 @@ impl Event {
         self.handle as sys::CUevent
     }
 
+    fn using(&self) -> RwLockReadGuard<'_, ()> {
+        self.using.read().unwrap_or_else(|e| e.into_inner())
+    }
+
     /// Records the event on a stream. `cuEventRecordWithFlags`
     pub fn record(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
+        let using = self.using();
+        if self.record_unless(stream, external, |captured| captured)? {
+            return Ok(());
+        }
+        drop(using);
+        let _alone = self.using.write().unwrap_or_else(|e| e.into_inner());
+        self.record_unless(stream, external, |_| false).map(|_| ())
+    }
+
+    /// Records the event unless `refused`, which is told whether it would go into a capture. Whether
+    /// it was recorded.
+    fn record_unless(
+        self: &Arc<Self>,
+        stream: &Arc<Stream>,
+        external: bool,
+        refused: impl FnOnce(bool) -> bool,
+    ) -> Result<bool> {
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
-        let in_capture = capture::of_stream(stream)?.is_some();
         // An event that was recorded inside a capture leaves that capture now.
         let otherwise = self.asking();
         let if_capturing = if otherwise == Passing::By {
@@ -59,16 +85,23 @@ impl Event {
             otherwise,
             ..Submission::default()
         };
-        stream.submit_as(how, operands, |s, _| {
+        let mut recorded = true;
+        stream.submit_as(how, operands, |s, captured| {
+            if refused(captured.is_some()) {
+                recorded = false;
+                return Ok(());
+            }
             driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))?;
-            self.in_capture.store(in_capture, Ordering::Release);
+            self.in_capture.store(captured.is_some(), Ordering::Release);
             Ok(())
-        })
+        })?;
+        Ok(recorded)
     }
 
     /// Makes later work on the stream wait for the event. `cuStreamWaitEvent`
     pub fn wait(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
+        let _using = self.using();
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
         let call = |s| driver!(cuStreamWaitEvent(s, self.raw(), external as u32));
         if !capture::any_open() && self.asking() == Passing::By {
@@ -76,7 +109,7 @@ impl Event {
         }
         // The stream may join the event's capture.
         let _unasked = stream.unasked();
-        let before = capture::of_stream(stream)?.is_some();
+        let before = !matches!(capture::place(stream)?, Place::Outside);
         let how = Submission {
             if_capturing: Passing::Alone,
             otherwise: Passing::Alone,
@@ -101,6 +134,7 @@ impl Event {
     /// Whether what the event was recorded after is done. `cuEventQuery`
     pub fn query(&self) -> Result<bool> {
         self.context.check_alive()?;
+        let _using = self.using();
         let _shield = Shield::harmless(self.asking());
         // SAFETY: the handle lives as long as `self`.
         match unsafe { sys::cuEventQuery(self.raw()) } {
@@ -114,6 +148,7 @@ impl Event {
     /// Waits until the event has happened. `cuEventSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
+        let _using = self.using();
         let _shield = Shield::for_others(self.asking());
         driver!(cuEventSynchronize(self.raw())).map_err(|e| self.explain(e))
     }
@@ -121,6 +156,13 @@ impl Event {
     /// Milliseconds between two events that have happened. `cuEventElapsedTime`
     pub fn elapsed_since(&self, start: &Event) -> Result<f32> {
         self.context.check_alive()?;
+        // In one order for every pair, and once if they are the same.
+        let (first, second) = match (self as *const Event).cmp(&(start as *const Event)) {
+            CmpOrdering::Equal => (self, None),
+            CmpOrdering::Less => (self, Some(start)),
+            CmpOrdering::Greater => (start, Some(self)),
+        };
+        let _using = (first.using(), second.map(Event::using));
         let passings = [self.asking(), start.asking()];
         let how = if passings.contains(&Passing::Alone) {
             Passing::Alone

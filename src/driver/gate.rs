@@ -4,15 +4,18 @@
 //! that forbid the call; the driver does not guard that walk against another thread that begins or ends a
 //! capture at that moment: the process crashes (measured). So beginning and ending a capture, and
 //! every call that may break one, pass through one gate alone. A call that only must not overlap with
-//! a begin or an end passes together with its like. Calls in mode RELAXED do not walk the list and pass
-//! by the gate.
+//! a begin or an end passes together with its like: also the question whether a stream captures, since
+//! the end takes the answer away under it (the process crashes there too). Calls in mode RELAXED do not
+//! walk the list and pass by the gate.
 //!
 //! The gate is the innermost lock but for the capture registry, and is never waited for with the OCaml
 //! runtime lock held.
 
 use super::capture;
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::cell::Cell;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::time::Duration;
 
 static GATE: RwLock<()> = RwLock::new(());
 
@@ -27,22 +30,81 @@ pub enum Passing {
     Alone,
 }
 
-/// The way through the gate, closed or shared until this goes.
-pub enum Passage {
-    /// See [`Passing::By`].
+thread_local! { static INSIDE: Cell<usize> = const { Cell::new(0) }; }
+
+/// Whether the calling thread holds a passage through the gate.
+fn inside() -> bool {
+    INSIDE.with(|inside| inside.get() > 0)
+}
+
+enum Guard {
     By,
-    /// See [`Passing::Together`].
     Together(#[allow(dead_code)] RwLockReadGuard<'static, ()>),
-    /// See [`Passing::Alone`].
     Alone(#[allow(dead_code)] RwLockWriteGuard<'static, ()>),
+}
+
+/// The way through the gate, closed or shared until this goes.
+pub struct Passage(Guard);
+
+impl Passage {
+    fn through(guard: Guard) -> Passage {
+        INSIDE.with(|inside| inside.set(inside.get() + 1));
+        Passage(guard)
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        if !matches!(self.0, Guard::By) {
+            INSIDE.with(|inside| inside.set(inside.get() - 1));
+        }
+    }
 }
 
 /// Passes the gate. Nobody who holds a passage may ask for another one.
 pub fn pass(how: Passing) -> Passage {
     match how {
-        Passing::By => Passage::By,
-        Passing::Together => Passage::Together(GATE.read().unwrap_or_else(|e| e.into_inner())),
-        Passing::Alone => Passage::Alone(GATE.write().unwrap_or_else(|e| e.into_inner())),
+        Passing::By => Passage(Guard::By),
+        Passing::Together => {
+            let shared = GATE.read().unwrap_or_else(|e| e.into_inner());
+            Passage::through(Guard::Together(shared))
+        }
+        Passing::Alone => {
+            let alone = GATE.write().unwrap_or_else(|e| e.into_inner());
+            Passage::through(Guard::Alone(alone))
+        }
+    }
+}
+
+/// Passes together, or stays on the passage that the thread already holds; nothing if that would have to
+/// wait.
+pub fn try_together() -> Option<Passage> {
+    if inside() {
+        return Some(Passage(Guard::By));
+    }
+    match GATE.try_read() {
+        Ok(shared) => Some(Passage::through(Guard::Together(shared))),
+        Err(TryLockError::Poisoned(e)) => Some(Passage::through(Guard::Together(e.into_inner()))),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Passes the gate alone, unless others are in the way for so long.
+pub fn pass_alone_within(patience: Duration) -> Option<Passage> {
+    let step = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    loop {
+        let alone = match GATE.try_write() {
+            Ok(alone) => alone,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) if waited >= patience => return None,
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(step);
+                waited += step;
+                continue;
+            }
+        };
+        return Some(Passage::through(Guard::Alone(alone)));
     }
 }
 

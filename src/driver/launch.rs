@@ -226,7 +226,7 @@ impl Argument<'_> {
             _ => Ok(()),
         };
         match *self {
-            Argument::Memory(ref memory, offset) => {
+            Argument::Memory(memory, offset) => {
                 expect("Tensor", 8)?;
                 if offset < 0 || offset > memory.size() as i64 {
                     return Err(format!(

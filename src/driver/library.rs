@@ -104,6 +104,9 @@ const REQUIRED: &[&str] = &[
     "cuEventElapsedTime",
     "cuGraphGetNodes",
     "cuGraphInstantiateWithFlags",
+    "cuGraphRetainUserObject",
+    "cuUserObjectCreate",
+    "cuUserObjectRelease",
     "cuGraphLaunch",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
@@ -161,6 +164,15 @@ pub fn init(flags: u32) -> Result<()> {
 
 extern "C" fn mark_forked() {
     STATE.store(FORKED, Ordering::Release);
+}
+
+/// Whether the calling thread is the one that the process began with, or nobody can tell.
+pub fn is_main_thread() -> bool {
+    #[cfg(target_os = "linux")]
+    // SAFETY: both only ask for a number.
+    return unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+    #[cfg(not(target_os = "linux"))]
+    return true;
 }
 
 /// Which driver is in use, for people: its path or name, and its CUDA version.

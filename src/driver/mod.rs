@@ -1,7 +1,7 @@
 //! Safe Rust over the CUDA driver: one file per concept.
 //!
-//! Lock order, outermost first: an exec or a graph, a stream, a capture, the gate, the capture
-//! registry.
+//! Lock order, outermost first: an exec, a graph or an event, a stream, a capture, the gate, the
+//! capture registry.
 //! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
 
 pub mod capture;

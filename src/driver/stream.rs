@@ -1,6 +1,6 @@
 //! Streams: enqueuing work, and holding what it uses until the stream is known to be idle.
 
-use super::capture::{self, Capture};
+use super::capture::{self, Capture, Place};
 use super::context::Context;
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::MemoryNodes;
@@ -10,7 +10,7 @@ use super::release::{self, Drain, Release};
 use super::retain::{Operand, Operands, PendingSet};
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLockWriteGuard};
 
 /// Streams that have an owner, for `get_total_live_streams`.
@@ -43,6 +43,8 @@ pub struct Stream {
     context: Arc<Context>,
     non_blocking: bool,
     state: Arc<StreamState>,
+    /// Whether another library knows the stream too, and may capture on it unseen.
+    shared: AtomicBool,
 }
 
 impl Stream {
@@ -67,6 +69,7 @@ impl Stream {
             context,
             non_blocking,
             state,
+            shared: AtomicBool::new(false),
         }))
     }
 
@@ -79,6 +82,7 @@ impl Stream {
             context,
             non_blocking: false,
             state,
+            shared: AtomicBool::new(false),
         }))
     }
 
@@ -94,6 +98,17 @@ impl Stream {
     /// The context that the stream belongs to.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    /// Whether another library knows the stream too, and may capture on it unseen.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Notes that another library gets to know the stream.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::Relaxed);
     }
 
     /// Whether the stream ignores the NULL stream.
@@ -132,11 +147,17 @@ impl Stream {
     ) -> Result<()> {
         self.context.check_alive()?;
         let mut queue = self.state.lock();
-        if !self.is_null() {
-            if let Some(capture) = capture::of_stream(self)? {
+        match capture::place(self)? {
+            Place::Inside(capture) => {
                 let record = |nodes: &mut MemoryNodes| call(self.raw(), Some(nodes));
                 return capture.record(self, operands, how.if_capturing, record);
             }
+            Place::Elsewhere => {
+                let _passage = gate::pass(how.if_capturing);
+                capture::keep_elsewhere(self, operands)?;
+                return call(self.raw(), Some(&mut MemoryNodes::default()));
+            }
+            Place::Outside => {}
         }
         for operand in &operands {
             if let Operand::Memory(held) = operand {
@@ -159,7 +180,7 @@ impl Stream {
         self.state.enqueued(sequence);
         drop(passage);
         let mut released = Vec::new();
-        if queue.progress_is_due() && !self.is_null() {
+        if queue.progress_is_due() && !self.is_null() && !self.is_shared() {
             if let Ok(_entered) = self.context.enter() {
                 released = queue.note_progress(self.raw());
             }
@@ -193,7 +214,11 @@ impl Stream {
     /// Whether nothing captures, and the stream is a live one of its own.
     #[inline]
     pub fn is_ordinary(&self) -> bool {
-        !self.is_null() && !capture::any_open() && self.context.is_alive() && library::usable()
+        !self.is_null()
+            && !self.is_shared()
+            && !capture::any_open()
+            && self.context.is_alive()
+            && library::usable()
     }
 
     fn is_null(&self) -> bool {
@@ -226,11 +251,9 @@ impl Stream {
             return Ok(Passing::Together);
         }
         capture::refuse_for_others(what, Some(self))?;
-        let capturing = capture::of_stream(self)?.is_some();
-        Ok(if capturing {
-            Passing::Alone
-        } else {
-            Passing::By
+        Ok(match capture::place(self)? {
+            Place::Outside => Passing::By,
+            Place::Inside(_) | Place::Elsewhere => Passing::Alone,
         })
     }
 

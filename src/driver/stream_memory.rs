@@ -67,11 +67,10 @@ impl Stream {
             return Ok(false);
         };
         let null = self.handle() == 0;
+        let capturing = !null && self.is_capturing()?;
         let _passage = gate::pass(if null { Passing::Together } else { Passing::By });
-        let capturing = match null {
-            true => capture::refuse_null_stream("", self.context().handle()).is_err(),
-            false => self.is_capturing()?,
-        };
+        let capturing =
+            capturing || null && capture::refuse_null_stream("", self.context().handle()).is_err();
         if capturing {
             return Ok(false);
         }

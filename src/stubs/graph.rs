@@ -27,6 +27,15 @@ extern "C" fn cudagraph_captures_here(_unit: Value) -> Value {
 }
 
 #[no_mangle]
+extern "C" fn cudagraph_close_captures(_unit: Value) -> Value {
+    let _ = blocking(|| {
+        capture::close_own();
+        Ok(())
+    });
+    UNIT
+}
+
+#[no_mangle]
 extern "C" fn cudagraph_end_capture(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
     value(blocking(|| capture::end(&stream.resolve()?)), alloc)

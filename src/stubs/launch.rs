@@ -110,12 +110,12 @@ unsafe fn kernel_param(v: Value) -> Param {
     }
 }
 
-/// Reads a `Stream.argument`.
+/// Reads a `Stream.Argument.t`.
 ///
 /// # Safety
 /// `v` must be one, and the runtime lock held.
 unsafe fn argument(v: Value) -> Param {
-    // SAFETY: the constructors of `Stream.argument`, in their order, each with one argument. OCaml has
+    // SAFETY: the constructors of `Stream.Argument.t`, in their order, each with one argument. OCaml has
     // checked the ranges of small integers.
     unsafe {
         let content = field(v, 0);

@@ -107,7 +107,7 @@ extern "C" fn cudagraph_stream_address(stream: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_stream_is_capturing(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
-    value(guarded(|| stream.resolve()?.is_capturing()), |yes| {
+    value(blocking(|| stream.resolve()?.is_capturing()), |yes| {
         int(yes as isize)
     })
 }
