@@ -165,7 +165,10 @@ pub struct MemOp {
 /// The further parts of an atomic operation.
 #[derive(Clone)]
 pub struct AtomOp {
-    pub f: Atomic,
+    /// What to do in global memory.
+    pub global: Atomic,
+    /// What to do in shared memory.
+    pub shared: Atomic,
     /// The operand, one register an element.
     pub b: Vec<Slot>,
     /// The second operand, for compare-and-swap.
