@@ -195,7 +195,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             },
             (None, None) => match (from.float?, to.float?, plan.mode) {
                 (F32, F64, _) if !plan.integral => lane1(|a: f32| f64::from(a)),
-                (F64, F32, Rounding::Nearest) => lane1(|a: f64| canonical(a as f32)),
+                (F64, F32, Rounding::Nearest) => lane1(convert::f64_to_f32),
                 (F16, F32, _) => lane1(convert::half_to_f32),
                 (F32, F16, Rounding::Nearest) => lane1(|a: f32| convert::f32_to_half(a, false)),
                 (F32, BF16, Rounding::Nearest) => lane1(|a: f32| convert::f32_to_half(a, true)),
