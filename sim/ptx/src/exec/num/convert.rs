@@ -277,6 +277,20 @@ pub fn pack(high: u64, low: u64, code: u32) -> u32 {
     ((convert(high, code) & mask) << width | (convert(low, code) & mask)) as u32
 }
 
+/// With the width of the parts in the immediate of a lane operation: they are signed.
+pub const PACK_SIGNED: u32 = 1 << 8;
+
+/// Two integers, saturated to parts of a word, below what `c` holds.
+pub fn pack_integers(a: u32, b: u32, c: u32, flags: u32) -> u32 {
+    let width = flags & 0xff;
+    let (low, high) = match flags & PACK_SIGNED != 0 {
+        true => (-(1 << (width - 1)), (1 << (width - 1)) - 1),
+        false => (0, (1 << width) - 1),
+    };
+    let part = |x: u32| (x as i32).clamp(low, high) as u32 & ((1 << width) - 1);
+    c.checked_shl(2 * width).unwrap_or(0) | part(a) << width | part(b)
+}
+
 /// Each byte of a half word to an `f16` of a word.
 pub fn unpack_bytes(pair: u16, code: u32) -> u32 {
     let low = convert(u64::from(pair & 0xff), code) as u32;
