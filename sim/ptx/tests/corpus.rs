@@ -100,6 +100,32 @@ const CHOICES: [(&str, &str); 3] = [
     ("float64_rounding", "debug"),
 ];
 
+/// Kernels without a GPU's answer, or with one that the interpreter does not give yet. Their builds
+/// must agree with each other. An entry that agrees with the GPU in all builds fails the test until
+/// it is taken away.
+const PENDING: [&str; 20] = [
+    "caches_generic",
+    "caches_loads",
+    "caches_publish",
+    "cluster_alone",
+    "compare_floats",
+    "compare_integers",
+    "functions_f32",
+    "functions_f64",
+    "functions_half",
+    "nan_f32",
+    "nan_f64",
+    "nan_f64_unary",
+    "nan_half",
+    "packed_products",
+    "packed_simd",
+    "packed_video",
+    "returns_floats",
+    "returns_integers",
+    "wide_carries",
+    "wide_shifts",
+];
+
 fn bound(kernel: &str, mode: &str) -> Bound {
     match (kernel, mode) {
         ("math_f32", "fast") => Bound::F32(1 << 14, 2e-5),
@@ -107,6 +133,11 @@ fn bound(kernel: &str, mode: &str) -> Bound {
         ("math_f32" | "math_f32_large", _) => Bound::F32(4, 0.0),
         ("math_intrinsics", _) => Bound::F32(1 << 10, 1e-6),
         ("math_f64", _) => Bound::F64(2, 0.0),
+        ("functions_f32", "fast") => Bound::F32(1 << 14, 2e-5),
+        ("functions_f32", _) => Bound::F32(6, 1e-6),
+        ("functions_f64", _) => Bound::F64(4, 0.0),
+        // Two units of half precision.
+        ("functions_half", _) => Bound::F32(1 << 14, 1e-3),
         // `-use_fast_math` divides and takes roots approximately.
         ("float32_arith" | "float32_near", "fast") => Bound::F32(3, 0.0),
         ("half_arith" | "half_near", "fast") => Bound::Exact,
@@ -177,6 +208,10 @@ fn corpus(stem: &str) {
     let mut ran = 0;
     // Of each choice that this file has: whether the GPU has ever made another one than we.
     let mut chosen: BTreeMap<(String, &str), bool> = BTreeMap::new();
+    // Of each pending kernel: what its first build answers, with and without fast mathematics, and
+    // how many builds the GPU agrees with.
+    let mut first: BTreeMap<(String, bool), Vec<u32>> = BTreeMap::new();
+    let mut agreed: BTreeMap<String, usize> = BTreeMap::new();
     for version in ["12.9", "13.0"] {
         for mode in ["default", "debug", "fast"] {
             let path = folder().join(format!("ptx/{stem}.{version}.{mode}.ptx"));
@@ -208,7 +243,27 @@ fn corpus(stem: &str) {
                     std::fs::write(Path::new(&dump).join(name), bytes).unwrap();
                 }
                 let key = (kernel.name.clone(), version.to_string(), mode.to_string());
-                let Some(want) = expected.get(&key) else {
+                let want = expected.get(&key);
+                if PENDING.contains(&&*kernel.name) {
+                    let bound = bound(&kernel.name, mode);
+                    let key = (kernel.name.clone(), mode == "fast");
+                    let other = first.entry(key).or_insert_with(|| got.clone());
+                    if let Some(at) = difference(&got, other, &bound) {
+                        failures.push(format!(
+                            "{} {version} {mode}: thread {} word {}: {:#010x}, another build has {:#010x}",
+                            kernel.name,
+                            at / 16,
+                            at % 16,
+                            got[at],
+                            other[at]
+                        ));
+                    }
+                    if want.is_some_and(|want| difference(&got, want, &bound).is_none()) {
+                        *agreed.entry(kernel.name.clone()).or_default() += 1;
+                    }
+                    continue;
+                }
+                let Some(want) = want else {
                     // It could hang a GPU, and was not run there.
                     assert_eq!(kernel.name, "warp_relay", "no answer of a GPU is recorded");
                     continue;
@@ -236,6 +291,11 @@ fn corpus(stem: &str) {
             }
         }
     }
+    for (kernel, _) in agreed.iter().filter(|(_, builds)| **builds == 6) {
+        failures.push(format!(
+            "{kernel} agrees with the GPU now: take it off the list"
+        ));
+    }
     for ((kernel, mode), _) in chosen.iter().filter(|(_, other)| !**other) {
         failures.push(format!("{kernel} {mode}: the other choice is never needed"));
     }
@@ -257,4 +317,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!(atomics, block, control, convert, float32, float64, half, int32, int64, math, memory, warp);
+corpus!(
+    atomics, block, caches, cluster, compare, control, convert, float32, float64, functions, half,
+    int32, int64, math, memory, nan, packed, returns, warp, wide
+);
