@@ -101,6 +101,17 @@ fn printf_is_refused_by_name() {
 }
 
 #[test]
+fn the_heap_of_the_device_is_refused_by_name() {
+    let source = kernel("call (%d1), malloc, (%d2);").replace(
+        ".visible .entry",
+        ".extern .func (.param .b64 r) malloc(.param .b64 size);\n.visible .entry",
+    );
+    assert!(refused(&source)
+        .message
+        .contains("the device's heap (`malloc`) is not supported"));
+}
+
+#[test]
 fn absurd_sizes_are_errors() {
     let module = |text: &str| {
         refused(&format!(

@@ -60,7 +60,7 @@ extern "C" __global__ void caches_publish(const unsigned *in, unsigned *out, int
 }
 
 // Parts of local and constant memory by pointers that differ between threads.
-__constant__ unsigned short steps[40] = {5, 3, 8, 1, 9, 2, 7, 7, 4, 6, 0, 11, 15, 3, 12, 1};
+__constant__ __align__(16) unsigned short steps[40] = {5, 3, 8, 1, 9, 2, 7, 7, 4, 6, 0, 11, 15, 3, 12, 1};
 extern "C" __global__ void caches_generic(const unsigned *in, unsigned *out, int n) {
   PROLOGUE
   __shared__ unsigned near[128];

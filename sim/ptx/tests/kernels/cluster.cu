@@ -22,6 +22,7 @@ extern "C" __global__ void cluster_alone(const unsigned *in, unsigned *out, int 
   o[5] = r;
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(r));
   o[6] = r;
+  __syncthreads();
   // Half of the threads leave before the others meet again.
   for (int k = 7; k < 16; k++) o[k] = 0;
   if (t & 64) return;
