@@ -51,8 +51,14 @@
 //! * Reading a special register such as `%clock64` gives nanoseconds; `%smid` is made up.
 //! * Caches, their operators and prefetches have no effect; `cp.async` copies at once.
 //! * A thread that is missing from its own member mask is a fault, not undefined.
+//! * `mul` and `add` without a rounding mode stay two operations; an assembler may fuse them. NVRTC
+//!   fuses what it wants fused, except with `-G`.
+//! * Of two double precision NaNs, an operation hands on the one in its first operand; an assembler
+//!   may have exchanged the operands.
+//! * Each block is a cluster of its own.
 //! * Not supported, and refused by name: textures and surfaces, matrix instructions, `mbarrier` and
-//!   bulk copies, clusters, `printf`, the device's heap, video instructions on scalars.
+//!   bulk copies, clusters of several blocks, `printf`, the device's heap, video instructions on
+//!   scalars.
 
 mod exec;
 mod fault;

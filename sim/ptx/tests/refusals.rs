@@ -37,7 +37,8 @@ fn unsupported_families_are_named() {
         ),
         ("wgmma.fence.sync.aligned;", "wgmma.fence"),
         ("mbarrier.init.shared.b64 [%r1], 1;", "mbarrier.init"),
-        ("barrier.cluster.arrive;", "barrier.cluster.arrive"),
+        ("vmad.u32.u32.u32 %r1, %r2, %r3, %r4;", "vmad.u32.u32.u32"),
+        ("vshl.u32.u32.u32.wrap %r1, %r2, %r3;", "vshl.u32"),
     ] {
         let message = body_error(line);
         assert!(
@@ -62,11 +63,32 @@ fn unknown_instructions_and_modifiers_are_named() {
     assert!(body_error("add.f32 %f1, %f2, %nope;").contains("`%nope` is not a register"));
     assert!(body_error("add.f32 %f1, %f2, 1;").contains("integer constant"));
     assert!(body_error("fma.f32 %f1, %f2, %f3, %f4;").contains("rounding mode"));
+    assert!(body_error("fma.rn.oob.f16x2 %r1, %r2, %r3, %r4;").contains("modifier `.oob`"));
+    assert!(body_error("fma.rn.f32x2 %d1, %d2, %d3, %d4;").contains("`fma.rn.f32x2`"));
+    assert!(body_error("add.sat.f64 %g1, %g2, %g3;").contains("modifier `.sat`"));
+    assert!(body_error("cvt.pack.sat.u8.s32 %r1, %r2, %r3;").contains("a third operand"));
+    assert!(body_error("lop3.or.b32 %r1, %r2, %r3, %r4, 0x80, %p1;").contains("a predicate"));
+    assert!(body_error("vset4.u32.u32 %r1, %r2, %r3, %r4;").contains("comparison is missing"));
+    assert!(body_error("mapa.u32 %r1, %r2;").contains("expected 3 operands, found 2"));
+    assert!(body_error("pmevent %r1;").contains("must be a constant"));
+    assert!(body_error("mov.u32 %r1, %envreg32;").contains("unknown name `%envreg32`"));
     assert!(body_error("bra NOWHERE;").contains("unknown label `NOWHERE`"));
     assert!(body_error("mov.u64 %d1, nothing;").contains("unknown name `nothing`"));
     assert!(body_error("st.param.u32 [out], %r1;").contains("only be read"));
     assert!(body_error("ld.shared.u32 %r1, [out];").contains("another state space"));
     assert!(body_error("call nobody, ();").contains("unknown function `nobody`"));
+}
+
+#[test]
+fn clusters_of_several_blocks_are_refused() {
+    for directive in [".reqnctapercluster 2, 1, 1", ".explicitcluster"] {
+        let source = kernel("").replace(") {", &format!(")\n{directive}\n{{"));
+        let error = refused(&source);
+        assert_eq!(error.line, 5, "{error}");
+        assert!(error.message.contains("clusters have one block"), "{error}");
+    }
+    // A limit is no demand.
+    compile(&kernel("").replace(") {", ")\n.maxclusterrank 4\n{"));
 }
 
 #[test]
@@ -76,6 +98,17 @@ fn printf_is_refused_by_name() {
         ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.visible .entry",
     );
     assert!(refused(&source).message.contains("printf"));
+}
+
+#[test]
+fn the_heap_of_the_device_is_refused_by_name() {
+    let source = kernel("call (%d1), malloc, (%d2);").replace(
+        ".visible .entry",
+        ".extern .func (.param .b64 r) malloc(.param .b64 size);\n.visible .entry",
+    );
+    assert!(refused(&source)
+        .message
+        .contains("the device's heap (`malloc`) is not supported"));
 }
 
 #[test]

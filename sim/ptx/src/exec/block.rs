@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::lanes::{Plane, ALL, LANES};
 use super::memory::{lanes_of, Regions, Shared};
-use super::warp::{Machine, Warp};
+use super::warp::{Machine, Warp, CLUSTER_BARRIER};
 use crate::exec::code::{BarrierKind, Op, Pc};
 use crate::exec::context::Trouble;
 use crate::{Fault, FaultKind};
@@ -31,6 +31,8 @@ pub struct Barrier {
 pub struct BlockState {
     pub index: [u32; 3],
     pub barriers: [Barrier; 16],
+    /// Somebody has arrived at the barrier of the cluster.
+    pub cluster_arrivals: bool,
     shared: Box<[Plane]>,
     shared_bytes: u32,
 }
@@ -65,6 +67,7 @@ impl Block {
             state: BlockState {
                 index: ctx.block_index(linear),
                 barriers: [Barrier::default(); 16],
+                cluster_arrivals: false,
                 shared: vec![Plane([POISON; LANES]); planes].into_boxed_slice(),
                 shared_bytes: ctx.shared,
             },
@@ -76,6 +79,7 @@ impl Block {
     pub fn restart(&mut self, ctx: &Context, linear: u64) {
         self.state.index = ctx.block_index(linear);
         self.state.barriers = [Barrier::default(); 16];
+        self.state.cluster_arrivals = false;
         self.state.shared.fill(Plane([POISON; LANES]));
         for warp in &mut self.warps {
             warp.restart(ctx);
@@ -171,6 +175,26 @@ impl Block {
                 self.open(ctx, id);
             }
         }
+        released | (self.state.cluster_arrivals && self.release_cluster())
+    }
+
+    /// Lets the threads go that wait for the cluster, if all have arrived. Those that come to wait
+    /// later pass by.
+    fn release_cluster(&mut self) -> bool {
+        if self.warps.iter().any(|warp| warp.live & !warp.arrived != 0) {
+            return false;
+        }
+        self.state.cluster_arrivals = false;
+        let mut released = false;
+        for warp in &mut self.warps {
+            let waiting = lanes_of(warp.at_barrier).fold(0, |set, lane| {
+                set | u32::from(warp.barrier[lane] == CLUSTER_BARRIER) << lane
+            });
+            warp.at_barrier &= !waiting;
+            warp.passed |= warp.arrived & !waiting;
+            warp.arrived = 0;
+            released |= waiting != 0;
+        }
         released
     }
 
@@ -196,7 +220,7 @@ impl Block {
                         BarrierKind::Popc => frame.store(op.d, 1 << lane, &[barrier.yes; LANES]),
                         BarrierKind::And => frame.set_pred(op.d, 1 << lane, all(barrier.no == 0)),
                         BarrierKind::Or => frame.set_pred(op.d, 1 << lane, all(barrier.yes != 0)),
-                        BarrierKind::Sync | BarrierKind::Arrive => {}
+                        _ => {}
                     }
                 }
             }

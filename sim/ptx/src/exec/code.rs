@@ -32,7 +32,8 @@ pub enum Special {
     GlobalTimerHigh,
     DynamicShared,
     TotalShared,
-    ReservedShared,
+    /// An address in the reserved part of shared memory.
+    ReservedShared(u32),
     /// The same in every launch.
     Fixed(u32),
 }
@@ -165,7 +166,10 @@ pub struct MemOp {
 /// The further parts of an atomic operation.
 #[derive(Clone)]
 pub struct AtomOp {
-    pub f: Atomic,
+    /// What to do in global memory.
+    pub global: Atomic,
+    /// What to do in shared memory.
+    pub shared: Atomic,
     /// The operand, one register an element.
     pub b: Vec<Slot>,
     /// The second operand, for compare-and-swap.
@@ -182,7 +186,13 @@ pub enum BarrierKind {
     Popc,
     And,
     Or,
+    /// The halves of the barrier of a cluster, which is the block.
+    ClusterArrive,
+    ClusterWait,
 }
+
+/// Shared memory behind that of the user, for programs that ask for it.
+pub const RESERVED_SHARED: u32 = 1024;
 
 /// A barrier of the block.
 #[derive(Clone, Copy, Debug)]
@@ -327,5 +337,7 @@ pub struct Code {
     pub functions: Vec<FunctionCode>,
     pub layouts: Vec<Layout>,
     pub symbols: Vec<Symbol>,
+    /// Whether the program uses reserved shared memory.
+    pub reserved_shared: bool,
     pub source: String,
 }

@@ -1,6 +1,6 @@
 //! What all blocks of a launch share.
 
-use super::code::{Code, Layout, Symbol};
+use super::code::{Code, Layout, Symbol, RESERVED_SHARED};
 use crate::interface::{Launch, Memory};
 use crate::{Fault, FaultKind, Kernel};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -21,8 +21,9 @@ pub struct Context<'a> {
     pub params: Box<[u64]>,
     /// Address of each symbol.
     pub symbols: Vec<u64>,
-    /// Shared memory of a block, and the dynamic part of it.
+    /// Shared memory of a block: all, what the user asked for, and the dynamic part of that.
     pub shared: u32,
+    pub user_shared: u32,
     pub dynamic_shared: u32,
     /// Local memory of a thread.
     pub local: u32,
@@ -58,10 +59,20 @@ impl Trouble {
     }
 }
 
+/// Where reserved memory starts behind this much of the user's.
+fn reserved_shared(user: u32) -> u32 {
+    user.next_multiple_of(16)
+}
+
 /// The largest shared memory of a block.
 const MAX_SHARED: u64 = 228 << 10;
 
 impl<'a> Context<'a> {
+    /// Where reserved shared memory starts.
+    pub fn reserved_shared(&self) -> u32 {
+        reserved_shared(self.user_shared)
+    }
+
     /// Checks a launch.
     pub fn new(code: &'a Code, kernels: &'a [Kernel], launch: &Launch<'a>) -> Result<Self, Fault> {
         static GRIDS: AtomicU64 = AtomicU64::new(1);
@@ -128,7 +139,11 @@ impl<'a> Context<'a> {
             warps: (threads as u32).div_ceil(32),
             params: params.into_boxed_slice(),
             symbols,
-            shared: shared as u32,
+            shared: match code.reserved_shared {
+                true => reserved_shared(shared as u32) + RESERVED_SHARED,
+                false => shared as u32,
+            },
+            user_shared: shared as u32,
             dynamic_shared: launch.dynamic_shared_bytes,
             local: local.min(super::run::MAX_LOCAL).next_multiple_of(16) as u32,
             memory: launch.memory,

@@ -67,6 +67,12 @@ pub struct Shared {
     pub size: u32,
 }
 
+impl Shared {
+    fn holds(&self, pointer: *mut u8) -> bool {
+        (pointer as usize).wrapping_sub(self.host as usize) < self.size as usize
+    }
+}
+
 /// The state space of a generic address.
 pub fn space_of(address: u64) -> Space {
     match address >> 48 {
@@ -320,7 +326,13 @@ impl Access<'_, '_> {
                 unsafe {
                     let b = read_lane(frame, slot, op.size, lane);
                     let c = atom.c.map_or(0, |c| read_lane(frame, c, op.size, lane));
-                    let old = (atom.f)(pointers[lane].wrapping_add(offset), b, c);
+                    let at = pointers[lane].wrapping_add(offset);
+                    let f = if self.shared.holds(at) {
+                        atom.shared
+                    } else {
+                        atom.global
+                    };
+                    let old = f(at, b, c);
                     if atom.returns {
                         write_lane(frame, op.slots[element], op.size, lane, old);
                     }

@@ -63,8 +63,8 @@ pub fn read(
         Special::GlobalTimerLow => all(global_timer() as u32),
         Special::GlobalTimerHigh => all((global_timer() >> 32) as u32),
         Special::DynamicShared => all(ctx.dynamic_shared),
-        Special::TotalShared => all(ctx.shared),
-        Special::ReservedShared => all(0),
+        Special::TotalShared => all(ctx.user_shared),
+        Special::ReservedShared(offset) => all(ctx.reserved_shared() + offset),
         Special::Fixed(value) => all(value),
         Special::Clock64 | Special::GlobalTimer | Special::GridId => all(0),
     };

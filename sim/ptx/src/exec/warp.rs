@@ -19,6 +19,9 @@ use std::sync::atomic::{fence, Ordering};
 /// What an operation costs that a loop which waits for another thread is made of.
 const WAIT_COST: i64 = 64;
 
+/// The barrier of the cluster, behind the sixteen of the block.
+pub const CLUSTER_BARRIER: u8 = 16;
+
 /// A call that has not returned.
 pub struct Activation {
     pub site: u32,
@@ -42,6 +45,10 @@ pub struct Warp {
     /// Lanes that wait at a barrier of the block, and at which one.
     pub at_barrier: u32,
     pub barrier: [u8; LANES],
+    /// Lanes that have arrived at the barrier of the cluster, and those that need not wait there
+    /// any more.
+    pub arrived: u32,
+    pub passed: u32,
     /// Lanes that wait for others of the warp, and for which.
     pub at_sync: u32,
     pub members: [u32; LANES],
@@ -73,6 +80,8 @@ impl Warp {
             live: 0,
             at_barrier: 0,
             barrier: [0; LANES],
+            arrived: 0,
+            passed: 0,
             at_sync: 0,
             members: [0; LANES],
             met: 0,
@@ -104,6 +113,7 @@ impl Warp {
             (1 << threads) - 1
         };
         (self.at_barrier, self.at_sync, self.met) = (0, 0, 0);
+        (self.arrived, self.passed) = (0, 0);
         self.frame_base = [0; LANES];
         self.frame_top = [function.frame; LANES];
         for stack in &mut self.stacks {
@@ -449,6 +459,23 @@ impl Warp {
         mask: u32,
     ) -> Result<bool, Trouble> {
         let op = &m.ctx.code.barriers[index as usize];
+        match op.kind {
+            BarrierKind::ClusterArrive => {
+                self.arrived |= mask;
+                m.block.cluster_arrivals = true;
+                return Ok(false);
+            }
+            BarrierKind::ClusterWait => {
+                let wait = mask & !self.passed;
+                self.passed &= !mask;
+                self.at_barrier |= wait;
+                for lane in lanes_of(wait) {
+                    self.barrier[lane] = CLUSTER_BARRIER;
+                }
+                return Ok(wait != 0);
+            }
+            _ => {}
+        }
         // SAFETY: lowering has checked the operands.
         let (ids, counts, preds) = unsafe {
             let counts = op.count.map(|count| *frame.source::<u32>(count));

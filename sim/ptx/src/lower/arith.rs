@@ -322,12 +322,15 @@ impl<'a> FunctionLowering<'_, 'a> {
                         let (sum, second) = sum.overflowing_add(<$T>::from(carry));
                         (sum, first | second)
                     }),
-                    // The flag after a subtraction is the borrow.
-                    ("sub", _) => lane_carry(|a: $T, b: $T, _: $T, _| a.overflowing_sub(b)),
-                    ("subc", _) => lane_carry(|a: $T, b: $T, _: $T, borrow| {
+                    // A subtraction adds the complement: the flag is set when nothing is borrowed.
+                    ("sub", _) => lane_carry(|a: $T, b: $T, _: $T, _| {
+                        let (rest, borrow) = a.overflowing_sub(b);
+                        (rest, !borrow)
+                    }),
+                    ("subc", _) => lane_carry(|a: $T, b: $T, _: $T, carry| {
                         let (rest, first) = a.overflowing_sub(b);
-                        let (rest, second) = rest.overflowing_sub(<$T>::from(borrow));
-                        (rest, first | second)
+                        let (rest, second) = rest.overflowing_sub(<$T>::from(!carry));
+                        (rest, !(first | second))
                     }),
                     (_, false) if high => {
                         lane_carry(|a: $T, b: $T, c: $T, _| $high(a, b).overflowing_add(c))

@@ -1,12 +1,41 @@
 //! Which routine does an atomic operation.
 
 use crate::exec::access::{atomic128, atomic16, atomic32, atomic64, atomic_add32, Atomic};
-use crate::exec::num::float::{self, canonical, Operation};
+use crate::exec::num::float::{self, canonical, flush, hand_on, Operation};
 use crate::exec::num::half;
 use crate::types::{Kind, Type};
 
-/// The routine for an atomic operation.
-pub fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<Atomic> {
+/// The routines for an atomic operation, in global and in shared memory.
+///
+/// Global memory adds floats in the cache, by rules of its own: `f32` is flushed, and an `f64` that
+/// is NaN stays as it is. Shared memory has no such unit: there the ordinary addition and a
+/// compare-and-swap take turns.
+pub fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<(Atomic, Atomic)> {
+    let routine = routine(name, ty, noftz, count)?;
+    Some(match (name, ty.kind, ty.bits / ty.packed) {
+        ("add", Kind::Float, 32) => (
+            atomic32(|old, b, _| {
+                let sum = flush(f32::from_bits(old)) + flush(f32::from_bits(b));
+                flush(canonical(sum)).to_bits()
+            }),
+            routine,
+        ),
+        ("add", Kind::Float, 64) => (
+            atomic64(|old, b, _| {
+                let [x, y] = [old, b].map(f64::from_bits);
+                match (x.is_nan(), y.is_nan()) {
+                    (true, _) => old,
+                    (false, true) => b,
+                    (false, false) => hand_on(x + y, [x, y]).to_bits(),
+                }
+            }),
+            routine,
+        ),
+        _ => (routine, routine),
+    })
+}
+
+fn routine(name: &str, ty: Type, noftz: bool, count: usize) -> Option<Atomic> {
     let half = ty.is_float() && ty.bits / ty.packed == 16;
     if noftz != (half && name == "add") && !(half && count > 1) {
         return None;
@@ -47,9 +76,10 @@ pub fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<Atomic>
         ("add", Kind::Float, 32) if ty.packed == 1 => {
             atomic32(|old, b, _| canonical(f32::from_bits(old) + f32::from_bits(b)).to_bits())
         }
-        ("add", Kind::Float, 64) => {
-            atomic64(|old, b, _| (f64::from_bits(old) + f64::from_bits(b)).to_bits())
-        }
+        ("add", Kind::Float, 64) => atomic64(|old, b, _| {
+            let [x, y] = [old, b].map(f64::from_bits);
+            hand_on(x + y, [x, y]).to_bits()
+        }),
         ("add", Kind::Float, 32) => {
             atomic32(|old, b, _| half::arithmetic(Operation::Add, old, b, 0, half::PAIR))
         }

@@ -3,7 +3,9 @@
 use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::Result;
-use crate::exec::lanes::{lane1, lane2, lane3, lane3_imm, lane4, pred_logic, LaneFn, Operands};
+use crate::exec::lanes::{
+    lane1, lane2, lane3, lane3_imm, lane4, lane_compare, pred_logic, BoolOp, LaneFn, Operands,
+};
 use crate::exec::num::bits;
 use crate::parse::ast::{Number, Operand};
 use crate::types::{Kind, Type};
@@ -278,32 +280,55 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     fn lop3(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
-        if let Some(word) = s.mods.one_of(&["and", "or"]) {
-            return s.mods.fail(&format!("unsupported modifier `.{word}`"));
-        }
+        let combine = match s.mods.one_of(&["and", "or"]) {
+            Some("and") => BoolOp::And,
+            Some(_) => BoolOp::Or,
+            None => BoolOp::None,
+        };
         let ty = s.mods.ty()?;
         if ty != Type::B32 {
             return s.mods.bad_type(ty);
         }
-        s.expect_operands(5)?;
+        let predicate = combine != BoolOp::None;
+        s.expect_operands(if predicate { 6 } else { 5 })?;
         let Operand::Number(Number::Int(table @ 0..=255)) = s.operands[4] else {
             return s.mods.fail("the table must be a constant from 0 to 255");
         };
-        let mut o = self.same_typed_of(&s.operands[..4], Type::B32)?;
-        o.imm = table as u32;
-        self.lanes(lane3_imm(bits::lop3), o);
-        Ok(())
-    }
-
-    /// Destination and three sources.
-    fn same_typed_of(&mut self, operands: &[Operand<'a>], ty: Type) -> Result<Operands> {
-        Ok(Operands {
-            d: self.target(&operands[0], ty)?,
-            a: self.source(&operands[1], ty)?,
-            b: self.source(&operands[2], ty)?,
-            c: self.source(&operands[3], ty)?,
+        let (value, test) = match (&s.operands[0], predicate) {
+            (Operand::Pair(value, test), true) => (&**value, Some(&**test)),
+            (value, false) => (value, None),
+            _ => {
+                return s
+                    .mods
+                    .fail("the destination must be a register and a predicate")
+            }
+        };
+        let d = match value {
+            Operand::Sink if predicate => self.scratch(ty)?,
+            value => self.target(value, ty)?,
+        };
+        let o = Operands {
+            d,
+            a: self.source(&s.operands[1], ty)?,
+            b: self.source(&s.operands[2], ty)?,
+            c: self.source(&s.operands[3], ty)?,
+            imm: table as u32,
             ..Operands::default()
-        })
+        };
+        self.lanes(lane3_imm(bits::lop3), o);
+        if let Some(test) = test {
+            // Whether the result is not zero, combined with another predicate.
+            let o = Operands {
+                d: self.pred_target(test)?,
+                a: d,
+                b: self.constant(0, 32),
+                x: self.pred(&s.operands[5])?,
+                imm: combine as u32,
+                ..Operands::default()
+            };
+            self.lanes(lane_compare(|a: u32, b: u32| a != b), o);
+        }
+        Ok(())
     }
 
     fn funnel(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
@@ -327,41 +352,6 @@ impl<'a> FunctionLowering<'_, 'a> {
         };
         let o = self.same_typed(s, Type::B32, 3)?;
         self.lanes(f, o);
-        Ok(())
-    }
-
-    /// The SIMD video instructions: `vadd2`, `vabsdiff4` and their like.
-    pub fn video(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
-        let (name, count) = s.opcode.split_at(s.opcode.len() - 1);
-        let operation = match name {
-            "vadd" => 0,
-            "vsub" => 1,
-            "vavrg" => 2,
-            "vabsdiff" => 3,
-            "vmin" => 4,
-            _ => 5,
-        };
-        let types = [s.mods.ty()?, s.mods.ty()?, s.mods.ty()?];
-        let mut flags = operation | if count == "4" { bits::QUAD } else { 0 };
-        for (ty, flag) in types
-            .iter()
-            .zip([bits::SIGNED_D, bits::SIGNED_A, bits::SIGNED_B])
-        {
-            match ty.kind {
-                Kind::Unsigned if ty.bits == 32 => {}
-                Kind::Signed if ty.bits == 32 => flags |= flag,
-                _ => return s.mods.bad_type(*ty),
-            }
-        }
-        if s.mods.take("sat") {
-            flags |= bits::SATURATE;
-        }
-        if s.mods.take("add") {
-            flags |= bits::ACCUMULATE;
-        }
-        let mut o = self.same_typed(s, Type::B32, 3)?;
-        o.imm = flags;
-        self.lanes(lane3_imm(bits::video), o);
         Ok(())
     }
 }

@@ -126,6 +126,9 @@ impl<'a> FunctionLowering<'_, 'a> {
             "vprintf" => s
                 .mods
                 .fail("device-side `printf` (`vprintf`) is not supported"),
+            "malloc" | "free" => s
+                .mods
+                .fail(&format!("the device's heap (`{name}`) is not supported")),
             _ => s
                 .mods
                 .fail(&format!("unresolved external function `{name}`")),

@@ -64,6 +64,9 @@ fn general(from: u32, to: u32) -> LaneFn {
 impl<'a> FunctionLowering<'_, 'a> {
     /// `cvt`
     pub fn cvt(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
+        if s.mods.take("pack") {
+            return self.cvt_pack(s);
+        }
         let mode = s
             .mods
             .one_of(&["rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"]);
@@ -195,7 +198,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             },
             (None, None) => match (from.float?, to.float?, plan.mode) {
                 (F32, F64, _) if !plan.integral => lane1(|a: f32| f64::from(a)),
-                (F64, F32, Rounding::Nearest) => lane1(|a: f64| canonical(a as f32)),
+                (F64, F32, Rounding::Nearest) => lane1(convert::f64_to_f32),
                 (F16, F32, _) => lane1(convert::half_to_f32),
                 (F32, F16, Rounding::Nearest) => lane1(|a: f32| convert::f32_to_half(a, false)),
                 (F32, BF16, Rounding::Nearest) => lane1(|a: f32| convert::f32_to_half(a, true)),
@@ -209,6 +212,46 @@ impl<'a> FunctionLowering<'_, 'a> {
             },
             _ => return None,
         })
+    }
+
+    /// `cvt.pack`: two integers, saturated, into the low end of a word; what a third operand holds
+    /// moves up to make room.
+    fn cvt_pack(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
+        if !s.mods.take("sat") {
+            return s.mods.fail("`.sat` is missing");
+        }
+        let (signed, bits) = match s
+            .mods
+            .one_of(&["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
+        {
+            Some(name) => (name.starts_with('s'), name[1..].parse().unwrap_or(16)),
+            None => return s.mods.fail("the type to convert to is missing"),
+        };
+        let ty = s.mods.ty()?;
+        if ty != Type::new(Kind::Signed, 32) {
+            return s.mods.bad_type(ty);
+        }
+        let third = s.mods.try_ty();
+        if third.is_some_and(|ty| ty != Type::B32) {
+            return s.mods.fail("the third operand must be of type `.b32`");
+        }
+        if third.is_none() && bits != 16 {
+            return s.mods.fail("a third operand is needed to fill the word");
+        }
+        s.expect_operands(if third.is_some() { 4 } else { 3 })?;
+        let o = Operands {
+            d: self.target(&s.operands[0], Type::B32)?,
+            a: self.source(&s.operands[1], ty)?,
+            b: self.source(&s.operands[2], ty)?,
+            c: match third {
+                Some(ty) => self.source(&s.operands[3], ty)?,
+                None => self.constant(0, 32),
+            },
+            imm: bits | if signed { convert::PACK_SIGNED } else { 0 },
+            ..Operands::default()
+        };
+        self.lanes(lane3_imm(convert::pack_integers), o);
+        Ok(())
     }
 
     /// Two values at a time.

@@ -4,7 +4,7 @@ use super::function::FunctionLowering;
 use super::instruction::Statement;
 use super::names::Entry;
 use super::Result;
-use crate::exec::code::{Op, Space, Special};
+use crate::exec::code::{Op, Space, Special, RESERVED_SHARED};
 use crate::exec::lanes::{lane1, lane2, lane4, lane_split, pred_logic, LaneFn, Operands};
 use crate::interface::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::parse::ast::Operand;
@@ -71,13 +71,25 @@ impl<'a> FunctionLowering<'_, 'a> {
             "%globaltimer_hi" => (Special::GlobalTimerHigh, 32),
             "%dynamic_smem_size" => (Special::DynamicShared, 32),
             "%total_smem_size" | "%aggr_smem_size" => (Special::TotalShared, 32),
-            "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" => {
-                (Special::ReservedShared, 32)
-            }
+            "%reserved_smem_offset_begin"
+            | "%reserved_smem_offset_0"
+            | "%reserved_smem_offset_1" => self.reserved_shared(0),
+            "%reserved_smem_offset_end" => self.reserved_shared(RESERVED_SHARED),
+            "%reserved_smem_offset_cap" => (Special::Fixed(RESERVED_SHARED), 32),
             "%cluster_ctarank" => (Special::Fixed(0), 32),
             "%cluster_nctarank" => (Special::Fixed(1), 32),
-            _ => return None,
+            _ => {
+                // What a driver passes in here is zero without a cooperative launch.
+                let number: u32 = name.strip_prefix("%envreg")?.parse().ok()?;
+                return (number < 32).then_some((Special::Fixed(0), 32));
+            }
         })
+    }
+
+    /// An address in the memory that is reserved for the system's own use.
+    fn reserved_shared(&mut self, offset: u32) -> (Special, u32) {
+        self.module.code.reserved_shared = true;
+        (Special::ReservedShared(offset), 32)
     }
 
     /// `mov`
@@ -197,7 +209,7 @@ impl<'a> FunctionLowering<'_, 'a> {
     }
 
     /// The address of a variable or function.
-    fn mov_address(&mut self, d: u32, ty: Type, name: &'a str, offset: i64) -> Result<()> {
+    pub fn mov_address(&mut self, d: u32, ty: Type, name: &'a str, offset: i64) -> Result<()> {
         if !matches!(ty.bits, 32 | 64) || ty.is_float() {
             return self.fail("an address needs an integer register of 32 or 64 bits");
         }
@@ -355,6 +367,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             "global",
             "shared",
             "shared::cta",
+            "shared::cluster",
             "local",
             "const",
             "param",
@@ -365,7 +378,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             "global" => Space::Global,
             "local" => Space::Local,
             "const" => Space::Const,
-            "shared" | "shared::cta" => Space::Shared,
+            "shared" | "shared::cta" | "shared::cluster" => Space::Shared,
             _ => Space::Param,
         })
     }

@@ -6,7 +6,7 @@ use super::modifiers::Modifiers;
 use super::Result;
 use crate::exec::lanes::{lane1, lane2, lane3, lane3_imm, sparse1, LaneFn, Operands};
 use crate::exec::num::approx;
-use crate::exec::num::float::{self, canonical, flush, saturate, saturate64, Operation};
+use crate::exec::num::float::{self, canonical, flush, hand_on, saturate, sign64, Operation};
 use crate::exec::num::soft::Rounding;
 use crate::types::{Kind, Type};
 
@@ -61,7 +61,7 @@ impl<'a> FunctionLowering<'_, 'a> {
             "rem" => return s.mods.bad_type(ty),
             _ => {}
         }
-        let sat = s.mods.take("sat");
+        let sat = single && s.mods.take("sat");
         let mode = rounding(&mut s.mods);
         let fused = matches!(s.opcode, "fma" | "mad");
         if fused && mode.is_none() {
@@ -81,14 +81,10 @@ impl<'a> FunctionLowering<'_, 'a> {
             (Operation::Sub, true, true) => flagged!(lane2, ftz, sat, |a, b| a - b),
             (Operation::Mul, true, true) => flagged!(lane2, ftz, sat, |a, b| a * b),
             (_, true, true) => flagged!(lane3, ftz, sat, |a, b, c| a.mul_add(b, c)),
-            (Operation::Add, true, false) if !sat => lane2(|a: f64, b: f64| a + b),
-            (Operation::Sub, true, false) if !sat => lane2(|a: f64, b: f64| a - b),
-            (Operation::Mul, true, false) if !sat => lane2(|a: f64, b: f64| a * b),
-            (_, true, false) if !sat => lane3(|a: f64, b: f64, c: f64| a.mul_add(b, c)),
-            (Operation::Add, true, false) => lane2(|a: f64, b: f64| saturate64(a + b)),
-            (Operation::Sub, true, false) => lane2(|a: f64, b: f64| saturate64(a - b)),
-            (Operation::Mul, true, false) => lane2(|a: f64, b: f64| saturate64(a * b)),
-            (_, true, false) => lane3(|a: f64, b: f64, c: f64| saturate64(a.mul_add(b, c))),
+            (Operation::Add, true, false) => lane2(|a: f64, b: f64| hand_on(a + b, [a, b])),
+            (Operation::Sub, true, false) => lane2(|a: f64, b: f64| hand_on(a - b, [a, b])),
+            (Operation::Mul, true, false) => lane2(|a: f64, b: f64| hand_on(a * b, [a, b])),
+            (_, true, false) => lane3(|a: f64, b: f64, c: f64| hand_on(a.mul_add(b, c), [a, b, c])),
             (Operation::Add, false, _) => by_flags!(ty, Operation::Add),
             (Operation::Sub, false, _) => by_flags!(ty, Operation::Sub),
             (Operation::Mul, false, _) => by_flags!(ty, Operation::Mul),
@@ -137,12 +133,12 @@ impl<'a> FunctionLowering<'_, 'a> {
     fn float_sign(&mut self, s: &mut Statement<'_, 'a>, ty: Type, ftz: bool) -> Result<()> {
         let o = self.same_typed(s, ty, 1)?;
         let f = match (s.opcode, ty.bits, ftz) {
-            ("abs", 32, false) => lane1(|a: u32| a & 0x7fff_ffff),
-            ("abs", 32, true) => lane1(|a: f32| flush(a).abs()),
-            ("neg", 32, false) => lane1(|a: u32| a ^ 0x8000_0000),
-            ("neg", 32, true) => lane1(|a: f32| -flush(a)),
-            ("abs", ..) => lane1(|a: u64| a & (u64::MAX >> 1)),
-            _ => lane1(|a: u64| a ^ 1 << 63),
+            ("abs", 32, false) => lane1(|a: f32| canonical(a.abs())),
+            ("abs", 32, true) => lane1(|a: f32| canonical(flush(a).abs())),
+            ("neg", 32, false) => lane1(|a: f32| canonical(-a)),
+            ("neg", 32, true) => lane1(|a: f32| canonical(-flush(a))),
+            ("abs", ..) => lane1(|a: u64| sign64(a, |bits| bits & (u64::MAX >> 1))),
+            _ => lane1(|a: u64| sign64(a, |bits| bits ^ 1 << 63)),
         };
         self.lanes(f, o);
         Ok(())
@@ -163,7 +159,9 @@ impl<'a> FunctionLowering<'_, 'a> {
                 false => lane2(|a, b| approx::div(a, b, false, true)),
             },
             (None, Some(Rounding::Nearest), true) => flagged!(lane2, ftz, false, |a, b| a / b),
-            (None, Some(Rounding::Nearest), false) => lane2(|a: f64, b: f64| a / b),
+            (None, Some(Rounding::Nearest), false) => {
+                lane2(|a: f64, b: f64| hand_on(a / b, [a, b]))
+            }
             (None, Some(mode), _) => {
                 o.c = o.b;
                 o.imm = flags(mode, ftz, false);
@@ -248,9 +246,9 @@ impl<'a> FunctionLowering<'_, 'a> {
         }
         let f = match (s.opcode, ty.bits, mode) {
             ("rcp", 32, Rounding::Nearest) => flagged!(lane1, ftz, false, |a| 1.0 / a),
-            ("rcp", 64, Rounding::Nearest) => lane1(|a: f64| 1.0 / a),
+            ("rcp", 64, Rounding::Nearest) => lane1(|a: f64| hand_on(1.0 / a, [a])),
             ("sqrt", 32, Rounding::Nearest) => flagged!(lane1, ftz, false, |a| a.sqrt()),
-            ("sqrt", 64, Rounding::Nearest) => lane1(|a: f64| a.sqrt()),
+            ("sqrt", 64, Rounding::Nearest) => lane1(|a: f64| hand_on(a.sqrt(), [a])),
             ("rcp", ..) => {
                 let one = match ty.bits {
                     32 => self.constant(u128::from(1f32.to_bits()), 32),

@@ -40,6 +40,7 @@ fn family(opcode: &str) -> Option<Lower> {
         | "lop3" | "shf" => |f, s| f.bit_field(s),
         "vadd2" | "vadd4" | "vsub2" | "vsub4" | "vavrg2" | "vavrg4" | "vabsdiff2" | "vabsdiff4"
         | "vmin2" | "vmin4" | "vmax2" | "vmax4" => |f, s| f.video(s),
+        "vset2" | "vset4" => |f, s| f.video_set(s),
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" => |f, s| f.logic(s),
         "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "tanh" | "lg2" | "ex2" | "copysign" => {
             |f, s| f.function_of(s)
@@ -66,6 +67,9 @@ fn family(opcode: &str) -> Option<Lower> {
         "ret" | "exit" | "trap" | "brkpt" => |f, s| f.leave(s),
         "nanosleep" => |f, s| f.nanosleep(s),
         "bar" | "barrier" => |f, s| f.barrier(s),
+        "mapa" => |f, s| f.map_address(s),
+        "getctarank" => |f, s| f.block_of_address(s),
+        "pmevent" => |f, s| f.profiler_event(s),
         "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => |f, s| f.collective(s),
         "alloca" | "stacksave" | "stackrestore" => |f, s| f.stack(s),
         _ => return None,

@@ -282,7 +282,7 @@ impl<'a> FunctionLowering<'_, 'a> {
         } else {
             self.source(&s.operands[first + inputs], Type::B64)?;
         }
-        let Some(f) = atomic(name, ty, noftz, count) else {
+        let Some((global, shared)) = atomic(name, ty, noftz, count) else {
             return s.mods.bad_type(ty);
         };
         let total = self.access(s, ty, count)?;
@@ -323,7 +323,13 @@ impl<'a> FunctionLowering<'_, 'a> {
             acquire: order.acquire,
             release: order.release,
             waits: returns,
-            atomic: Some(AtomOp { f, b, c, returns }),
+            atomic: Some(AtomOp {
+                global,
+                shared,
+                b,
+                c,
+                returns,
+            }),
         };
         let index = self.push_mem(op);
         self.emit(Op::Atom(index));

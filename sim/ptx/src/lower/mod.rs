@@ -5,6 +5,7 @@ mod arith;
 mod atomic;
 mod bits;
 mod call;
+mod cluster;
 mod compare;
 mod convert;
 mod data;
@@ -19,6 +20,7 @@ mod module;
 mod names;
 mod operand;
 mod registers;
+mod video;
 mod warp;
 
 pub use module::{lower, Lowered};
@@ -26,8 +28,8 @@ pub use module::{lower, Lowered};
 type Result<T> = std::result::Result<T, crate::CompileError>;
 
 /// Why an instruction cannot be accepted, judged by its name alone.
-pub fn refusal(opcode: &str, modifiers: &[&str]) -> Option<&'static str> {
-    const UNSUPPORTED: [&str; 25] = [
+pub fn refusal(opcode: &str) -> Option<&'static str> {
+    const UNSUPPORTED: [&str; 29] = [
         "tex",
         "tld4",
         "txq",
@@ -44,20 +46,21 @@ pub fn refusal(opcode: &str, modifiers: &[&str]) -> Option<&'static str> {
         "movmatrix",
         "tcgen05",
         "mbarrier",
-        "mapa",
-        "getctarank",
         "multimem",
         "tensormap",
         "griddepcontrol",
         "setmaxnreg",
         "vadd",
+        "vsub",
+        "vabsdiff",
+        "vmin",
+        "vmax",
+        "vshl",
+        "vshr",
+        "vmad",
         "vset",
-        "pmevent",
     ];
     if UNSUPPORTED.contains(&opcode) {
-        return Some("unsupported instruction");
-    }
-    if opcode == "barrier" && modifiers.first() == Some(&"cluster") {
         return Some("unsupported instruction");
     }
     (!instruction::is_known(opcode)).then_some("unknown instruction")

@@ -22,6 +22,9 @@ impl<'a> FunctionLowering<'_, 'a> {
             });
             return Ok(());
         }
+        if s.mods.take("cluster") {
+            return self.cluster_barrier(s);
+        }
         s.mods.take("cta");
         s.mods.take("aligned");
         let kind = match s.mods.one_of(&["sync", "arrive", "red"]) {
@@ -68,10 +71,14 @@ impl<'a> FunctionLowering<'_, 'a> {
                     .fail("expected the barrier and the number of threads")
             }
         }
+        self.emit_barrier(op);
+        Ok(())
+    }
+
+    pub fn emit_barrier(&mut self, op: BarrierOp) {
         self.module.code.barriers.push(op);
         let index = self.module.code.barriers.len() as u32 - 1;
         self.emit(Op::Barrier(index));
-        Ok(())
     }
 
     fn emit_sync(&mut self, op: SyncOp) {
@@ -249,6 +256,16 @@ impl<'a> FunctionLowering<'_, 'a> {
             ..blank(SyncKind::Elect)
         });
         Ok(())
+    }
+
+    /// `pmevent`: no profiler watches.
+    pub fn profiler_event(&mut self, s: &mut Statement<'_, 'a>) -> Result<()> {
+        s.mods.take("mask");
+        s.expect_operands(1)?;
+        match s.operands[0] {
+            Operand::Number(Number::Int(_)) => Ok(()),
+            _ => s.mods.fail("the event must be a constant"),
+        }
     }
 
     /// `nanosleep`

@@ -161,7 +161,7 @@ impl<'a> Parser<'a, '_> {
             self.advance();
             modifiers.push(word);
         }
-        if let Some(reason) = crate::lower::refusal(opcode, &modifiers) {
+        if let Some(reason) = crate::lower::refusal(opcode) {
             let mut full = String::from(opcode);
             for word in &modifiers {
                 full.push('.');

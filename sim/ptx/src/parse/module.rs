@@ -410,13 +410,21 @@ impl<'a, 't> Parser<'a, 't> {
             match self.peek() {
                 Tok::Dot("maxntid") => function.max_threads = Some(self.triple()?),
                 Tok::Dot("reqntid") => function.required_threads = Some(self.triple()?),
-                Tok::Dot("minnctapersm" | "maxnctapersm" | "maxnreg" | "abi_preserve") => {
+                Tok::Dot(
+                    "minnctapersm"
+                    | "maxnctapersm"
+                    | "maxnreg"
+                    | "maxclusterrank"
+                    | "abi_preserve"
+                    | "abi_preserve_control",
+                ) => {
                     self.advance();
                     self.constant()?;
                 }
-                Tok::Dot("abi_preserve_control") => {
-                    self.advance();
-                    self.constant()?;
+                Tok::Dot(word @ ("reqnctapercluster" | "explicitcluster")) => {
+                    let message =
+                        format!("unsupported directive `.{word}`: clusters have one block");
+                    return self.fail(message);
                 }
                 Tok::Dot("noreturn" | "unified") => {
                     self.advance();

@@ -1,6 +1,8 @@
 //! Device memory for tests, and launches in a line.
 #![allow(dead_code)]
 
+pub mod reference;
+
 use cudagraph_ptx::{Fault, Launch, Memory, Program, Region, Space};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,9 +3,9 @@
 
 usage: record.py [OUTPUT_DIR]
 
-Needs libcuda and a GPU of compute capability 9.0 or later, and nothing else. The inputs are those
-of tests/corpus.rs. Equal answers are stored once; index.tsv says which file belongs to which
-kernel, NVRTC version and mode.
+Needs libcuda and a GPU of compute capability 9.0, and nothing else. The inputs are those of
+tests/corpus.rs. Equal answers are stored once; index.tsv says which file belongs to which kernel,
+NVRTC version and mode. A file that the driver refuses is named, with what it says, and left out.
 """
 import ctypes
 import hashlib
@@ -59,7 +59,13 @@ class Cuda:
         module = ctypes.c_void_p()
         # The debug sections were left out of the files, and ptxas insists on them for this target.
         ptx = ptx.replace(b", debug", b"")
-        self.call("cuModuleLoadData", ctypes.byref(module), ptx + b"\0")
+        log = ctypes.create_string_buffer(4096)
+        # CU_JIT_ERROR_LOG_BUFFER and its size.
+        names = (ctypes.c_int * 2)(5, 6)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
+        status = self.lib.cuModuleLoadDataEx(ctypes.byref(module), ptx + b"\0", 2, names, values)
+        if status != 0:
+            raise RuntimeError(f"cuModuleLoadDataEx: error {status}\n{log.value.decode()}")
         return module
 
     def run(self, module, name, data):
@@ -90,11 +96,16 @@ def main():
     output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / "expected"
     output.mkdir(parents=True, exist_ok=True)
     data = struct.pack(f"<{THREADS * WORDS}I", *[word(i) for i in range(THREADS * WORDS)])
-    cuda, index = Cuda(), []
+    cuda, index, refused = Cuda(), [], []
     for path in sorted((here / "ptx").glob("*.ptx")):
         stem, *tag, mode = path.name.removesuffix(".ptx").split(".")
         ptx = path.read_bytes()
-        module = cuda.load(ptx)
+        try:
+            module = cuda.load(ptx)
+        except RuntimeError as error:
+            refused.append(path.name)
+            print(f"{path.name}: {error}", flush=True)
+            continue
         for name in re.findall(r"\.entry (\w+)\(", ptx.decode()):
             if name in SKIPPED:
                 continue
@@ -105,7 +116,7 @@ def main():
             index.append(f"{name}\t{'.'.join(tag)}\t{mode}\t{file}\n")
         cuda.call("cuModuleUnload", module)
     (output / "index.tsv").write_text("".join(sorted(index)))
-    print(f"{len(index)} answers")
+    print(f"{len(index)} answers, {len(refused)} files refused: {' '.join(refused)}")
 
 
 main()

@@ -230,3 +230,28 @@ pub fn video(a: u32, b: u32, c: u32, flags: u32) -> u32 {
             word | (part as u32 & mask) << (width * i as u32)
         })
 }
+
+/// A comparison of parts by a SIMD video instruction; the low bits of the flags say which.
+pub fn video_set(a: u32, b: u32, c: u32, flags: u32) -> u32 {
+    let count = if flags & QUAD != 0 { 4 } else { 2 };
+    let signed = (flags & SIGNED_A != 0, flags & SIGNED_B != 0);
+    let parts = by_parts(a, b, count, signed, |a, b| {
+        i32::from(match flags & 15 {
+            0 => a == b,
+            1 => a != b,
+            2 => a < b,
+            3 => a <= b,
+            4 => a > b,
+            _ => a >= b,
+        })
+    });
+    if flags & ACCUMULATE != 0 {
+        return parts
+            .iter()
+            .fold(c, |sum, &part| sum.wrapping_add(part as u32));
+    }
+    let width = 32 / count;
+    (0..count).fold(0, |word, i| {
+        word | (parts[i as usize] as u32) << (width * i)
+    })
+}

@@ -200,24 +200,44 @@ fn flush(bits: u64, format: Format) -> u64 {
     }
 }
 
+/// A double precision NaN to single precision: the upper bits of what it carries, made quiet.
+fn narrow_nan(bits: u64) -> u64 {
+    (bits >> 63) << 31 | 0x7fc0_0000 | bits >> 29 & 0x3f_ffff
+}
+
+/// `f64` to `f32`, to nearest.
+#[inline]
+pub fn f64_to_f32(x: f64) -> f32 {
+    if x.is_nan() {
+        f32::from_bits(narrow_nan(x.to_bits()) as u32)
+    } else {
+        x as f32
+    }
+}
+
+/// What becomes of a NaN. Double precision keeps what it carries, unless flushing makes the one NaN
+/// of single precision of it first. A `bf16` is the upper half of its `f32`, whatever it holds.
+fn convert_nan(bits: u64, from: Format, to: Format, plan: Plan) -> u64 {
+    if plan.sat {
+        return 0;
+    }
+    match (from, to) {
+        (soft::F64, soft::F64) => bits | 1 << 51,
+        (soft::F64, soft::F32) => narrow_nan(bits),
+        (soft::F32, soft::F64) if !plan.ftz => f64::from(f32::from_bits(bits as u32)).to_bits(),
+        (_, soft::F64) => 0x7fff_ffff_e000_0000,
+        (soft::BF16, soft::F32) => bits << 16,
+        (_, TF32) => 0x7fff_ffff,
+        _ => to.nan(),
+    }
+}
+
 fn float_to_float(bits: u64, from: Format, to: Format, plan: Plan) -> u64 {
-    let value = soft::unpack(bits, from);
-    let result = match value {
-        // Double precision keeps what a NaN carries.
-        Value::Nan if to == soft::F64 && from == soft::F64 => bits | 1 << 51,
-        Value::Nan if to == soft::F64 && from == soft::F32 => {
-            f64::from(f32::from_bits(bits as u32)).to_bits()
-        }
-        Value::Nan if to == soft::F64 => f64::from(f32::from_bits(0x7fff_ffff)).to_bits(),
-        Value::Nan if to == TF32 => return 0x7fff_ffff,
-        Value::Nan => to.nan(),
+    let result = match soft::unpack(bits, from) {
+        Value::Nan => return convert_nan(bits, from, to, plan),
         Value::Infinite(negative) => {
             let sign = if negative { to.sign_bit() } else { 0 };
-            match (to.finite, plan.sat_finite) {
-                (_, true) => sign | to.largest(),
-                (true, false) => sign | to.nan(),
-                (false, false) => sign | to.infinity(),
-            }
+            sign | if to.finite { to.nan() } else { to.infinity() }
         }
         Value::Finite(x) if plan.integral && x.exp < 0 => {
             let integer = soft::to_integer(x, plan.mode);
@@ -229,27 +249,20 @@ fn float_to_float(bits: u64, from: Format, to: Format, plan: Plan) -> u64 {
     finish_float(result, to, plan)
 }
 
+/// The modifiers, for the result of a number.
 fn finish_float(mut bits: u64, to: Format, plan: Plan) -> u64 {
-    let nan = matches!(soft::unpack(bits, to), Value::Nan);
-    let negative = bits & to.sign_bit() != 0;
-    if plan.sat_finite && !nan && bits & !to.sign_bit() > to.largest() {
-        bits = (bits & to.sign_bit()) | to.largest();
-    }
-    if plan.sat_finite && to.finite && nan && plan.from.float.is_some() {
-        bits = to.nan() | (bits & to.sign_bit());
+    let sign = bits & to.sign_bit();
+    if plan.sat_finite && bits & !sign > to.largest() {
+        bits = sign | to.largest();
     }
     if plan.ftz && to == soft::F32 {
         bits = flush(bits, to);
     }
-    if plan.relu && !nan && negative {
+    if sign != 0 && (plan.relu || plan.sat) {
         bits = 0;
     }
     if plan.sat {
-        let one = (to.bias() as u64) << to.mantissa;
-        bits = match () {
-            _ if nan || negative => 0,
-            _ => bits.min(one),
-        };
+        bits = bits.min((to.bias() as u64) << to.mantissa);
     }
     if to == TF32 {
         bits <<= 13;
@@ -262,6 +275,20 @@ pub fn pack(high: u64, low: u64, code: u32) -> u32 {
     let width = Plan::decode(code).to.bits;
     let mask = (1u64 << width) - 1;
     ((convert(high, code) & mask) << width | (convert(low, code) & mask)) as u32
+}
+
+/// With the width of the parts in the immediate of a lane operation: they are signed.
+pub const PACK_SIGNED: u32 = 1 << 8;
+
+/// Two integers, saturated to parts of a word, below what `c` holds.
+pub fn pack_integers(a: u32, b: u32, c: u32, flags: u32) -> u32 {
+    let width = flags & 0xff;
+    let (low, high) = match flags & PACK_SIGNED != 0 {
+        true => (-(1 << (width - 1)), (1 << (width - 1)) - 1),
+        false => (0, (1 << width) - 1),
+    };
+    let part = |x: u32| (x as i32).clamp(low, high) as u32 & ((1 << width) - 1);
+    c.checked_shl(2 * width).unwrap_or(0) | part(a) << width | part(b)
 }
 
 /// Each byte of a half word to an `f16` of a word.

@@ -18,6 +18,35 @@ pub fn canonical(x: f32) -> f32 {
     })
 }
 
+/// Double precision operations hand on the first operand that is NaN, made quiet. What has no
+/// number for a result makes a NaN of its own.
+#[inline(always)]
+pub fn hand_on<const N: usize>(result: f64, operands: [f64; N]) -> f64 {
+    if !result.is_nan() {
+        return result;
+    }
+    let mut bits = 0xfff8_0000_0000_0000;
+    for operand in operands.iter().rev() {
+        if operand.is_nan() {
+            bits = operand.to_bits() | QUIET;
+        }
+    }
+    f64::from_bits(bits)
+}
+
+/// The bit of a double precision NaN that tells a quiet one.
+const QUIET: u64 = 1 << 51;
+
+/// A NaN made quiet, and else `f` of the bits: a change of sign leaves a NaN as it is.
+#[inline(always)]
+pub fn sign64(bits: u64, f: impl Fn(u64) -> u64) -> u64 {
+    if f64::from_bits(bits).is_nan() {
+        bits | QUIET
+    } else {
+        f(bits)
+    }
+}
+
 /// Subnormal numbers become zero.
 #[inline(always)]
 pub fn flush(x: f32) -> f32 {
@@ -32,20 +61,6 @@ pub fn flush(x: f32) -> f32 {
 /// Into [0, 1]; NaN becomes zero.
 #[inline(always)]
 pub fn saturate(x: f32) -> f32 {
-    if x > 0.0 {
-        if x < 1.0 {
-            x
-        } else {
-            1.0
-        }
-    } else {
-        0.0
-    }
-}
-
-/// Into [0, 1]; NaN becomes zero.
-#[inline(always)]
-pub fn saturate64(x: f64) -> f64 {
     if x > 0.0 {
         if x < 1.0 {
             x
@@ -180,11 +195,7 @@ pub fn with_flags64(op: Operation, a: f64, b: f64, c: f64, flags: u32) -> f64 {
             Operation::Sqrt => a.sqrt(),
         },
     };
-    if flags & SAT != 0 {
-        saturate64(result)
-    } else {
-        result
-    }
+    hand_on(result, op.own([a, b, c]))
 }
 
 /// Flags of `min` and `max`.
@@ -232,11 +243,11 @@ pub fn extreme(a: f32, b: f32, flags: u32) -> f32 {
 /// The same in double precision.
 #[inline(always)]
 pub fn extreme64(a: f64, b: f64, flags: u32) -> f64 {
-    if a.is_nan() {
-        return b;
-    }
-    if b.is_nan() {
-        return a;
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => return f64::from_bits(a.to_bits() | QUIET),
+        (true, false) => return b,
+        (false, true) => return a,
+        (false, false) => {}
     }
     let less = a < b || a == b && a.is_sign_negative();
     if less == (flags & MAX == 0) {

@@ -29,7 +29,7 @@ pub fn f16_to_f32(bits: u16) -> f32 {
     let magnitude = match rest >> 10 {
         // A subnormal number is a small integer, scaled.
         0 => return f32::from_bits((rest as f32 * 2f32.powi(-24)).to_bits() | sign),
-        31 if rest & 0x3ff != 0 => 0x7fff_ffff,
+        31 if rest & 0x3ff != 0 => return f32::from_bits(0x7fff_ffff),
         31 => 0x7f80_0000,
         _ => (rest << 13) + (112 << 23),
     };
@@ -189,26 +189,24 @@ pub fn extreme(a: u32, b: u32, flags: u32) -> u32 {
     })
 }
 
+/// The result of a change of sign: there is one NaN, and subnormals are flushed if asked for.
+fn signed(bits: u16, flags: u32) -> u16 {
+    let format = format(flags);
+    if u64::from(bits & 0x7fff) > format.infinity() {
+        0x7fff
+    } else if flags & float::FTZ != 0 {
+        flush_half(bits, format)
+    } else {
+        bits
+    }
+}
+
 pub fn abs(a: u32, flags: u32) -> u32 {
-    each(flags, |at| {
-        let bits = (a >> at) as u16 & 0x7fff;
-        if flags & float::FTZ != 0 {
-            flush_half(bits, format(flags))
-        } else {
-            bits
-        }
-    })
+    each(flags, |at| signed((a >> at) as u16 & 0x7fff, flags))
 }
 
 pub fn neg(a: u32, flags: u32) -> u32 {
-    each(flags, |at| {
-        let bits = (a >> at) as u16 ^ 0x8000;
-        if flags & float::FTZ != 0 {
-            flush_half(bits, format(flags))
-        } else {
-            bits
-        }
-    })
+    each(flags, |at| signed((a >> at) as u16 ^ 0x8000, flags))
 }
 
 /// A function computed in single precision.
