@@ -29,12 +29,15 @@ impl Cache {
     /// Where the result of `request` belongs in the cache in `folder`, which is made if need be. `None`
     /// if it cannot be told what the result depends on.
     pub fn for_request(folder: &Path, request: &Request, nvrtc: &Nvrtc) -> Result<Option<Cache>> {
-        fs::create_dir_all(folder).map_err(|e| {
+        let refused = |why: String| {
             Error::invalid(format!(
-                "cache {}: this folder cannot be made: {e}",
-                folder.display()
+                "cache {folder:?}: this folder cannot be made: {why}"
             ))
-        })?;
+        };
+        if folder.as_os_str().is_empty() {
+            return Err(refused("it has no name".to_string()));
+        }
+        fs::create_dir_all(folder).map_err(|e| refused(e.to_string()))?;
         let included = included_by(request, nvrtc);
         if included.unknown {
             return Ok(None);

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders to search for headers: the first with headers of the library's CUDA version, and its
-/// `cccl` where there is one. Empty if there are no such headers.
-pub fn folders(library: &Path, major: i32, variables: Variables) -> Vec<PathBuf> {
-    let Some(folder) = candidates(library, major, variables)
+/// `cccl` where there is one. Empty if there are no such headers. `libraries` are the names of its file.
+pub fn folders(libraries: &[&Path], major: i32, variables: Variables) -> Vec<PathBuf> {
+    let Some(folder) = candidates(libraries, major, variables)
         .into_iter()
         .find(|folder| is_for(folder, major))
     else {
@@ -18,16 +18,18 @@ pub fn folders(library: &Path, major: i32, variables: Variables) -> Vec<PathBuf>
     std::iter::once(folder).chain(cccl).collect()
 }
 
-fn candidates(library: &Path, major: i32, variables: Variables) -> Vec<PathBuf> {
+fn candidates(libraries: &[&Path], major: i32, variables: Variables) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // Beside the library: a toolkit has lib64/ and include/, or targets/ARCH/lib and include/; a wheel has
     // nvidia/cu13/lib and include/, or nvidia/cuda_nvrtc/lib and nvidia/cuda_runtime/include.
-    let above: Vec<&Path> = library.ancestors().skip(2).take(2).collect();
-    for root in &above {
-        found.push(root.join("include"));
-    }
-    if let [_, nvidia] = above[..] {
-        found.push(nvidia.join("cuda_runtime/include"));
+    for library in libraries {
+        let above: Vec<&Path> = library.ancestors().skip(2).take(2).collect();
+        for root in &above {
+            found.push(root.join("include"));
+        }
+        if let [_, nvidia] = above[..] {
+            found.push(nvidia.join("cuda_runtime/include"));
+        }
     }
     let target = format!("targets/{}-linux/include", std::env::consts::ARCH);
     let mut roots: Vec<PathBuf> = ["CUDA_PATH", "CUDA_HOME"]
@@ -90,7 +92,7 @@ mod tests {
         let beside = headers(&scratch, "nvidia/cu13/include", "13000");
         headers(&scratch, "cuda/include", "13010");
         let library = scratch.0.join("nvidia/cu13/lib/libnvrtc.so.13");
-        let found = scratch.ask(&[("CUDA_PATH", "cuda")], |v| folders(&library, 13, v));
+        let found = scratch.ask(&[("CUDA_PATH", "cuda")], |v| folders(&[&library], 13, v));
         assert_eq!(found, [beside]);
     }
 
@@ -99,7 +101,7 @@ mod tests {
         let scratch = Scratch::new();
         let runtime = headers(&scratch, "nvidia/cuda_runtime/include", "12090");
         let library = scratch.0.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
-        assert_eq!(scratch.ask(&[], |v| folders(&library, 12, v)), [runtime]);
+        assert_eq!(scratch.ask(&[], |v| folders(&[&library], 12, v)), [runtime]);
     }
 
     #[test]
@@ -110,7 +112,7 @@ mod tests {
         let cccl = scratch.folder("two/include/cccl");
         let library = scratch.0.join("elsewhere/lib/libnvrtc.so.13");
         let with = [("CUDA_PATH", "one"), ("CUDA_HOME", "two")];
-        let found = scratch.ask(&with, |v| folders(&library, 13, v));
+        let found = scratch.ask(&with, |v| folders(&[&library], 13, v));
         assert_eq!(found, [right, cccl]);
     }
 }

@@ -194,21 +194,27 @@ fn load(file: &Path) -> std::result::Result<Nvrtc, String> {
         ));
     }
     let path = file_of(functions.version as *const c_void).unwrap_or_else(|| file.to_path_buf());
+    // What belongs to a library may be beside the link to it or beside the file itself.
+    let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let places = [path.as_path(), real.as_path()];
     // NVRTC opens its second library by name when it compiles, and where it was loaded from a folder that
     // the system does not search, not every version finds it. One that is loaded already is found.
-    let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
+    let builtins = format!("libnvrtc-builtins.so.{major}.{minor}");
+    let builtins = places
+        .iter()
+        .find_map(|p| open(&p.with_file_name(&builtins)).ok());
     let variables = |name: &str| std::env::var_os(name);
     Ok(Nvrtc {
         functions,
         version: (major, minor),
-        include_folders: headers::folders(&path, major, &variables),
-        fingerprint: fingerprint(&path),
-        libraries: open(&builtins).into_iter().chain([library]).collect(),
+        include_folders: headers::folders(&places, major, &variables),
+        fingerprint: fingerprint(&real),
+        libraries: builtins.into_iter().chain([library]).collect(),
         path,
     })
 }
 
-/// The file, links followed, from which the function at this address was loaded.
+/// The file, as the loader calls it, from which the function at this address was loaded.
 fn file_of(address: *const c_void) -> Option<PathBuf> {
     // SAFETY: all zeros is a valid `Dl_info`, a struct of pointers.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -218,9 +224,7 @@ fn file_of(address: *const c_void) -> Option<PathBuf> {
     }
     // SAFETY: the loader's own text, which lives as long as the library is loaded.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()))
-        .canonicalize()
-        .ok()
+    std::path::absolute(std::ffi::OsStr::from_bytes(name.to_bytes())).ok()
 }
 
 /// The size of a library and its beginning, which holds its build id and the addresses of its functions.

@@ -147,11 +147,9 @@ mod tests {
         scratch.file("venv/bin/python3", "\x7fELF");
         let found = |with: &[(&str, &str)]| scratch.ask(with, package_folders);
         let home = ("HOME", "home");
-        assert_eq!(found(&[("VIRTUAL_ENV", "venv"), home]), [packages.clone()]);
-        assert_eq!(
-            found(&[("PATH", "nothing:venv/bin"), home]),
-            [packages.clone()]
-        );
+        for active in [("VIRTUAL_ENV", "venv"), ("PATH", "nothing:venv/bin")] {
+            assert_eq!(found(&[active, home]), std::slice::from_ref(&packages));
+        }
         scratch.file("venv/pyvenv.cfg", "include-system-site-packages = true\n");
         assert_eq!(found(&[("VIRTUAL_ENV", "venv"), home]).len(), 2);
         assert_eq!(found(&[]), Vec::<PathBuf>::new());
