@@ -157,6 +157,12 @@ let bad_arguments () =
         [ Printf.sprintf "architecture %S" wrong; "sm_90" ]
         (fun () -> Program.compile ~target:(CUBIN wrong) ""))
     [ ""; "90"; "compute_90"; "sm_9"; "sm_-90"; "sm_90 "; "SM_90" ];
+  List.iter
+    (fun options ->
+      refused "two architectures"
+        [ "option \"" ^ List.hd options; "target CUBIN" ]
+        (fun () -> Program.compile ~target:(CUBIN "sm_80") ~options ""))
+    [ [ "-arch=sm_90" ]; [ "-arch"; "sm_90" ]; [ "--gpu-architecture=compute_80" ] ];
   check_invalid "cudajit's" [ "Nvrtc.compile_to_ptx: source has a NUL" ] (fun () ->
       Nvrtc.compile_to_ptx ~cu_src:nul ~name:"k.cu" ~options:[] ~with_debug:true)
 
@@ -451,10 +457,8 @@ let cubin () =
   Alcotest.(check bool) "each architecture its own" true (image <> check "sm_90a");
   check_nvrtc_error "an unknown one" "ERROR_INVALID_OPTION" [ "gpu-architecture" ]
     (fun () -> check "sm_11");
-  let program =
-    Program.compile ~target:(CUBIN "sm_80") ~options:[ "-arch=compute_90" ] saxpy
-  in
-  Alcotest.(check string) "the target decides" image (Program.image program);
+  let program = Program.compile ~target:(CUBIN "sm_80") saxpy in
+  Alcotest.(check string) "the same again" image (Program.image program);
   let result = Program.to_load program in
   Alcotest.(check string) "whole" image (Nvrtc.string_from_ptx result);
   (* A device of compute capability 9.0 runs it; the simulator has no machine code. *)

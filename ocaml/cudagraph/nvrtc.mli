@@ -142,8 +142,8 @@ module Program : sig
       run.
 
       Raises {!Nvrtc_error} for a program with errors, and [Invalid_argument] for an
-      argument with a NUL inside, a [CUBIN] architecture that is no ["sm_..."], and a
-      [cache] that cannot be made. *)
+      argument with a NUL inside, a [CUBIN] architecture that is no ["sm_..."] or beside
+      one in [options], and a [cache] that cannot be made. *)
 
   val image : t -> string
   (** [image program] is the PTX, or the bytes of the CUBIN: what [Cuda.Module.load_ptx]

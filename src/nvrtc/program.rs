@@ -78,6 +78,7 @@ impl Texts {
         let mut options = all("option", &mut request.options.iter())?;
         if let Some(architecture) = &request.cubin_for {
             check_architecture(architecture)?;
+            refuse_another_architecture(&request.options)?;
             let option = [b"--gpu-architecture=", architecture.as_slice()].concat();
             options.push(c_text("architecture", &option)?);
         }
@@ -132,6 +133,21 @@ fn check_architecture(text: &[u8]) -> Result<()> {
         "architecture {:?} is not the name of a real one, as \"sm_90\" for compute capability 9.0",
         String::from_utf8_lossy(text)
     )))
+}
+
+/// Some versions of NVRTC take the last of several architectures, others none.
+fn refuse_another_architecture(options: &[Vec<u8>]) -> Result<()> {
+    let chooses = |option: &&Vec<u8>| {
+        let name = option.split(|c| *c == b'=').next();
+        matches!(name, Some(b"-arch" | b"--gpu-architecture"))
+    };
+    match options.iter().find(chooses) {
+        None => Ok(()),
+        Some(option) => Err(Error::invalid(format!(
+            "option {:?} chooses an architecture, as the target CUBIN does",
+            String::from_utf8_lossy(option)
+        ))),
+    }
 }
 
 /// A program of NVRTC, destroyed on every way out.
