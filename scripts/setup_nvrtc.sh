@@ -9,14 +9,18 @@ have_pip() {
     python3 -m pip --version >/dev/null 2>&1
 }
 
+install_pip() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=120 \
+        --no-install-recommends python3-pip >/dev/null 2>&1
+}
+
 get() { # get VERSION REQUIREMENT...: into .nvrtc/VERSION, all of it or nothing
     version=$1
     shift
     [ ! -d ".nvrtc/$version" ] || return 0
     if ! have_pip && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         echo "setup: installing pip"
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=120 \
-            --no-install-recommends python3-pip >/dev/null 2>&1 || true
+        install_pip || { apt-get update -qq && install_pip; } || true
     fi
     if ! have_pip; then
         echo "setup: went on without NVRTC $version: python3 has no pip"
