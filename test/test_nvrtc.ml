@@ -58,6 +58,7 @@ let child () =
     match f () with
     | () -> Printf.printf "%s: no error\n" what
     | exception Nvrtc.Nvrtc_error { status; message } ->
+        let message = String.map (function '\n' -> ' ' | c -> c) message in
         Printf.printf "%s: %s: %s\n" what (nvrtc_status status) message
   in
   let source = "extern \"C\" __global__ void k() {}" in
@@ -292,6 +293,30 @@ let in_python () =
         [ ("PATH", "/nonexistent:" ^ folder [ "bin" ]); ("VIRTUAL_ENV", "") ];
       ]
 
+(* A libnvrtc alone: what it needs to compile is not there, and the error says so. *)
+let without_builtins () =
+  in_folder @@ fun root ->
+  let library = Nvrtc.library () in
+  let alone = Filename.concat root (Filename.basename library) in
+  let copy () =
+    ignore
+      (write_file root (Filename.basename library)
+         (In_channel.with_open_bin library In_channel.input_all))
+  in
+  (try Unix.link (Unix.realpath library) alone with Unix.Unix_error _ -> copy ());
+  let lines = without [ ("CUDAGRAPH_NVRTC", alone); ("LD_LIBRARY_PATH", "") ] in
+  let line what = List.find (String.starts_with ~prefix:(what ^ ": ")) lines in
+  Alcotest.(check string) "its version" "version: no error" (line "version");
+  if contains (line "program") "no error" then
+    print_endline "skipped: this system has the library's other half"
+  else
+    check_parts "the error" (line "program")
+      [
+        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE";
+        "libnvrtc-builtins.so";
+        "belongs beside " ^ alone;
+      ]
+
 let saxpy =
   {|extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -484,7 +509,11 @@ let cubin () =
     in
     let source = "extern \"C\" __global__ void k(int *p) { p[0] = 77; }" in
     let program = Program.compile ~target:(CUBIN architecture) source in
-    Alcotest.(check (list int)) "runs" [ 77 ] (first_ints (Program.image program) "k")
+    let s = stream () and p = device_ints 1 in
+    let code = Module.load_cubin (Program.image program) in
+    run (Module.get_function code ~name:"k") ~threads:1 s [ Tensor p ];
+    Stream.synchronize s;
+    Alcotest.(check (list int)) "runs" [ 77 ] (read p)
 
 let entries folder =
   Array.to_list (Sys.readdir folder)
@@ -748,6 +777,7 @@ let tests () =
         [
           compiling "the library" the_library;
           compiling "found among Python's packages" in_python;
+          compiling "without its other half" without_builtins;
           running "and run" compile_and_run;
           running "during a capture" in_a_capture;
           compiling "errors and logs" errors;

@@ -146,8 +146,8 @@ module Program : sig
       one in [options], and a [cache] that cannot be made. *)
 
   val image : t -> string
-  (** [image program] is the PTX, or the bytes of the CUBIN: what [Cuda.Module.load_ptx]
-      takes. *)
+  (** [image program] is the PTX, for [Cuda.Module.load_ptx], or the bytes of the CUBIN,
+      for [load_cubin]. *)
 
   val log : t -> string
   (** [log program] is what the compiler said, [""] if nothing. It is kept in the cache.
