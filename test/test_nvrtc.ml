@@ -356,12 +356,12 @@ let errors () =
     "extern \"C\" __global__ void k(int *p) {\n  int unused;\n  *p = missing;\n}"
   in
   let parts =
-    [ "nvrtc_compile_program: broken.cu(3): error"; "\"missing\" is undefined" ]
+    [ "nvrtc_compile_program broken.cu: broken.cu(3): error"; "\"missing\" is undefined" ]
   in
   check_nvrtc_error "a program with an error" "ERROR_COMPILATION" parts (fun () ->
       compile_to_ptx ~name:"broken.cu" broken);
-  check_nvrtc_error "the same without a name" "ERROR_COMPILATION" [ "(3): error" ]
-    (fun () -> compile_to_ptx ~name:"" broken);
+  check_nvrtc_error "the same without a name" "ERROR_COMPILATION"
+    [ "nvrtc_compile_program: "; "(3): error" ] (fun () -> compile_to_ptx ~name:"" broken);
   check_nvrtc_error "an option" "ERROR_INVALID_OPTION"
     [ "nvrtc_compile_program"; "--no-such-option" ] (fun () ->
       compile_to_ptx ~options:[ "--no-such-option" ] saxpy);

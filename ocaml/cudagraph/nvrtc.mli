@@ -34,9 +34,9 @@ val sexp_of_result : result -> Sexplib0.Sexp.t
 
 exception Nvrtc_error of { status : result; message : string }
 (** NVRTC failed. [message] begins with the function's name in snake case; for a program
-    with errors it is [nvrtc_compile_program: ] and the compiler's log, with file and
-    line. With [NVRTC_NOT_FOUND], [message] says what was tried to find NVRTC and what to
-    do about it.
+    with errors it is [nvrtc_compile_program saxpy.cu: ], with the program's name, and the
+    compiler's log, which has the lines. With [NVRTC_NOT_FOUND], [message] says what was
+    tried to find NVRTC and what to do about it.
 
     An argument that is refused before NVRTC sees it, as a text with a NUL inside, raises
     [Invalid_argument] instead. *)

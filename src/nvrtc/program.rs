@@ -222,6 +222,9 @@ impl<'a> Program<'a> {
         };
         let log = self.log();
         check("nvrtc_compile_program", status).map_err(|mut error| {
+            if let Some(name) = &texts.name {
+                error.text = format!("{} {}", error.text, name.to_string_lossy());
+            }
             let log = String::from_utf8_lossy(log.as_deref().unwrap_or_default());
             if !log.trim().is_empty() {
                 error.text = format!("{}: {}", error.text, log.trim_end());
@@ -445,6 +448,7 @@ mod tests {
             libraries: Vec::new(),
         };
         let texts = Texts::of(&Request {
+            name: b"k.cu".to_vec(),
             expressions: vec![b"k".to_vec()],
             ..Request::default()
         });
@@ -452,7 +456,7 @@ mod tests {
         for (failing, part) in [
             ("create", "nvrtc_create_program"),
             ("expression", "nvrtc_add_name_expression"),
-            ("compile", "nvrtc_compile_program: @"),
+            ("compile", "nvrtc_compile_program k.cu: @"),
             ("log size", "nvrtc_get_program_log"),
             ("size", "nvrtc_get_PTX"),
             ("text", "nvrtc_get_program_log"),
