@@ -3,7 +3,9 @@
 # simulator unless CUDAGRAPH_DRIVER is set.
 set -eu
 cd "$(dirname "$0")/.."
-dune build ./test/test_nvrtc.exe ./examples/saxpy_nvrtc.exe ./sim/libcudagraph_sim.so
+# shellcheck disable=SC2046,SC2086
+tests="test_nvrtc_library test_nvrtc test_nvrtc_cache"
+dune build $(printf './test/%s.exe ' $tests) ./examples/saxpy_nvrtc.exe ./sim/libcudagraph_sim.so
 export CUDAGRAPH_DRIVER="${CUDAGRAPH_DRIVER:-sim}"
 status=0
 for version in 12.9 13.0; do
@@ -14,7 +16,9 @@ for version in 12.9 13.0; do
     fi
     export CUDAGRAPH_NVRTC="$PWD/$1" CUDAGRAPH_TEST_NVRTC="$version"
     echo "NVRTC $version:"
-    ./_build/default/test/test_nvrtc.exe || status=1
+    for test in $tests; do
+        ./_build/default/test/"$test".exe || status=1
+    done
     ./_build/default/examples/saxpy_nvrtc.exe || status=1
 done
 exit $status
