@@ -15,7 +15,7 @@
 
     CUDA's own headers, as [cuda_fp16.h], are no part of NVRTC. They are looked for beside
     the library and then in the same places (with pip: [nvidia-cuda-runtime], or
-    [nvidia-cuda-runtime-cu12]); only headers of the library's CUDA version are taken.
+    [nvidia-cuda-runtime-cu12]); only headers of the library's major version are taken.
     Where there are some, their folder is searched after those of the program's own
     options [-I], see {!include_folders}.
 
