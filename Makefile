@@ -1,4 +1,4 @@
-.PHONY: help setup build demo test test-rust test-ocaml test-full \
+.PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
   lint lint-rust-layout lint-rust lint-ocaml-layout clean
 
 help: ## this list
@@ -7,13 +7,16 @@ help: ## this list
 setup: ## install what is missing to build and test (Debian, as root)
 	@sh scripts/setup.sh
 
+setup-nvrtc: ## get NVRTC 12.9 and 13.0 with pip, for the tests that compile CUDA C
+	@sh scripts/setup_nvrtc.sh
+
 build: setup ## build everything
 	dune build
 
 demo: setup ## train a small network on handwritten digits, as one captured graph
 	@sh scripts/demo.sh
 
-test: test-rust test-ocaml ## run all tests, on the simulator unless CUDAGRAPH_DRIVER is set
+test: test-rust test-ocaml test-nvrtc ## run all tests, on the simulator unless CUDAGRAPH_DRIVER is set
 
 test-rust: setup
 	cargo test --workspace --locked
@@ -21,6 +24,9 @@ test-rust: setup
 test-ocaml: setup
 	dune build
 	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} dune test --force
+
+test-nvrtc: setup
+	@sh scripts/test_nvrtc.sh
 
 test-full: test ## also the tests that take longer
 	cargo test --workspace --locked --release -- --ignored

@@ -1,10 +1,11 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE RAW_ML OUTPUT: one object that shows only the functions that RAW_ML names.
+# archive.sh RUST_ARCHIVE OUTPUT RAW_ML...: one object that shows only the functions that the RAW_ML name.
 set -eu
-input=$1 raw=$2 output=$3
+input=$1 output=$2
+shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
+grep -oh '"cudagraph_[a-z0-9_]*"' "$@" | tr -d '"' | sort -u >"$work/exports"
 case $(uname -s) in
 Linux)
     # shellcheck disable=SC2046

@@ -110,7 +110,7 @@ let reset t ~seed =
   zero t.step 1
 
 (* One thread for each of [results] results. *)
-let launch t stream name ~results arguments =
+let run t stream name ~results arguments =
   let threads = 64 in
   Stream.launch_kernel (Hashtbl.find t.kernels name)
     ~grid_dim_x:((results + threads - 1) / threads)
@@ -118,9 +118,9 @@ let launch t stream name ~results arguments =
 
 let forward t stream ~n ~x ~h ~z =
   let open Stream in
-  launch t stream "hidden" ~results:(n * t.hidden)
+  run t stream "hidden" ~results:(n * t.hidden)
     [ Tensor x; Tensor t.w1.value; Tensor t.b1.value; Tensor h; Int n; Int Data.pixels; Int t.hidden ];
-  launch t stream "logits" ~results:(n * Data.classes)
+  run t stream "logits" ~results:(n * Data.classes)
     [ Tensor h; Tensor t.w2.value; Tensor t.b2.value; Tensor z; Int n; Int t.hidden; Int Data.classes ]
 [@@ocamlformat "disable"]
 
@@ -128,7 +128,7 @@ let forward t stream ~n ~x ~h ~z =
 let step t stream =
   let open Stream in
   let n = t.batch and pixels = Data.pixels and hidden = t.hidden and classes = Data.classes in
-  let launch = launch t stream in
+  let launch = run t stream in
   launch "gather" ~results:(n * pixels)
     [ Tensor t.images; Tensor t.labels; Tensor t.order; Tensor t.step; Tensor t.x; Tensor t.y; Int n; Int pixels ];
   forward t stream ~n ~x:t.x ~h:t.h ~z:t.z;
@@ -167,7 +167,7 @@ let accuracy t stream =
   let x = Deviceptr.alloc_and_memcpy images and y = Deviceptr.alloc_and_memcpy labels in
   let h = words (n * t.hidden) and z = words (n * Data.classes) and right = words n in
   forward t stream ~n ~x ~h ~z;
-  launch t stream "is_right" ~results:n
+  run t stream "is_right" ~results:n
     [ Tensor z; Tensor y; Tensor right; Int n; Int Data.classes ];
   let host = Data.ints n in
   Stream.memcpy_D_to_H ~dst:host ~src:right stream;

@@ -1,4 +1,4 @@
-//! What OCaml calls: one function per `external` of `ocaml/cudagraph/raw.ml`.
+//! What OCaml calls: one function per `external` of `ocaml/cudagraph/raw.ml` and `raw_nvrtc.ml`.
 //!
 //! Every stub has the same shape: read the arguments into Rust values, release the runtime lock if
 //! the call may block, let the driver layer decide, drop all Rust values, build the OCaml result.
@@ -12,6 +12,7 @@ mod graph;
 mod launch;
 mod memory;
 mod module;
+mod nvrtc;
 mod run;
 mod stream;
 mod value;

@@ -114,6 +114,24 @@ pub fn block(tag: u8, fields: &[Value]) -> Value {
     }
 }
 
+/// A new array of strings.
+pub fn strings<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Value {
+    let runtime = runtime();
+    let texts: Vec<Root> = texts
+        .into_iter()
+        .map(|text| Root::new(runtime, string(text.as_ref())))
+        .collect();
+    // SAFETY: the fields of a fresh block are valid values; `caml_modify` allocates nothing, so that
+    // `array` stays where it is.
+    unsafe {
+        let array = sys::caml_alloc(texts.len(), 0);
+        for (index, text) in texts.iter().enumerate() {
+            sys::caml_modify((array as *mut Value).add(index), text.get(runtime));
+        }
+        array
+    }
+}
+
 fn runtime() -> &'static OCamlRuntime {
     // SAFETY: stubs are called by OCaml with the runtime lock held.
     unsafe { internal::recover_runtime_handle() }

@@ -571,6 +571,14 @@ module type NVRTC = sig
   }
 
   val sexp_of_compile_to_ptx_result : compile_to_ptx_result -> Sexp.t
+
+  val compile_to_ptx :
+    cu_src:string ->
+    name:string ->
+    options:string list ->
+    with_debug:bool ->
+    compile_to_ptx_result
+
   val string_from_ptx : compile_to_ptx_result -> string
   val compilation_log : compile_to_ptx_result -> string option
   val of_ptx : string -> compile_to_ptx_result

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Runs the tests that compile CUDA C with each NVRTC that scripts/setup_nvrtc.sh has got, on the
+# simulator unless CUDAGRAPH_DRIVER is set.
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck disable=SC2046,SC2086
+tests="test_nvrtc_library test_nvrtc test_nvrtc_cache"
+dune build $(printf './test/%s.exe ' $tests) ./examples/saxpy_nvrtc.exe ./sim/libcudagraph_sim.so
+export CUDAGRAPH_DRIVER="${CUDAGRAPH_DRIVER:-sim}"
+status=0
+for version in 12.9 13.0; do
+    set -- .nvrtc/"$version"/nvidia/*/lib/libnvrtc.so.1?
+    if [ ! -e "$1" ]; then
+        echo "skipped: NVRTC $version; 'make setup-nvrtc' gets it"
+        continue
+    fi
+    export CUDAGRAPH_NVRTC="$PWD/$1" CUDAGRAPH_TEST_NVRTC="$version"
+    echo "NVRTC $version:"
+    for test in $tests; do
+        ./_build/default/test/"$test".exe || status=1
+    done
+    ./_build/default/examples/saxpy_nvrtc.exe || status=1
+done
+exit $status
