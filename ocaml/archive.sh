@@ -1,11 +1,12 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE OUTPUT RAW_ML...: one object that shows only the functions that the RAW_ML name.
+# archive.sh RUST_ARCHIVE OUTPUT FILE...: one object that shows only the functions that the files name:
+# as "cudagraph_x" in OCaml, as cudagraph_c_x in C.
 set -eu
 input=$1 output=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -oh '"cudagraph_[a-z0-9_]*"' "$@" | tr -d '"' | sort -u >"$work/exports"
+grep -ohE '"cudagraph_[a-z0-9_]*"|cudagraph_c_[a-z_]*' "$@" | tr -d '"' | sort -u >"$work/exports"
 case $(uname -s) in
 Linux)
     # shellcheck disable=SC2046

@@ -23,3 +23,4 @@ module Event = Event
 module Delimited_event = Delimited_event
 module Graph = Graph
 module Nvrtc = Nvrtc
+module Interop = Interop

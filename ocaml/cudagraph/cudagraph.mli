@@ -44,6 +44,8 @@ module Nvrtc = Nvrtc
 
 (** {1 Beyond cudajit} *)
 
+module Interop = Interop
+
 val driver_description : unit -> string
 (** [driver_description ()] tells people which driver was loaded. *)
 

@@ -2,6 +2,7 @@
 
 use super::capture::{self, Place};
 use super::context::Context;
+use super::foreign::Whose;
 use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Shared};
@@ -22,6 +23,9 @@ pub struct Event {
     /// Shared by whatever uses the event; alone while it is recorded into a capture, since nobody may
     /// use it as an ordinary one then.
     using: RwLock<()>,
+    /// Whether another library knows the event too, and may record it in a capture unseen.
+    shared: AtomicBool,
+    whose: Whose,
 }
 
 impl Event {
@@ -31,12 +35,26 @@ impl Event {
         release::drain(Drain::Quick);
         let mut handle = std::ptr::null_mut();
         driver!(cuEventCreate(&mut handle, flags))?;
-        Ok(Arc::new(Event {
-            handle: handle as usize,
+        let event = Event::foreign(handle as usize, context, Whose::Ours);
+        event.shared.store(false, Ordering::Relaxed);
+        Ok(event)
+    }
+
+    /// An event that another library made.
+    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Event> {
+        Arc::new(Event {
+            handle,
             context,
             in_capture: AtomicBool::new(false),
             using: RwLock::new(()),
-        }))
+            shared: AtomicBool::new(true),
+            whose,
+        })
+    }
+
+    /// Notes that another library gets to know the event.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::Relaxed);
     }
 
     /// The driver's handle.
@@ -115,6 +133,10 @@ impl Event {
             otherwise: Passing::Alone,
             ..Submission::default()
         };
+        if self.shared.load(Ordering::Relaxed) {
+            // It may join a capture that another library began.
+            stream.share();
+        }
         stream.submit_as(how, operands, |s, _| call(s))?;
         if !before {
             capture::note_joined(stream)?;
@@ -125,7 +147,8 @@ impl Event {
     /// How a call about the event passes the gate: one that was recorded inside a capture is part of
     /// it, also after the end.
     fn asking(&self) -> Passing {
-        match self.in_capture.load(Ordering::Acquire) {
+        let shared = self.shared.load(Ordering::Relaxed);
+        match self.in_capture.load(Ordering::Acquire) || shared {
             true => Passing::Alone,
             false => Passing::By,
         }
@@ -195,6 +218,9 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
+        if !self.whose.is_ours() {
+            return;
+        }
         let how = self.asking();
         release::queue(Release::Event(self.handle, self.context.clone(), how));
     }

@@ -4,6 +4,7 @@
 
 use super::capture;
 use super::context::Context;
+use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
@@ -39,11 +40,12 @@ struct LiveGraph {
     handle: usize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
+    whose: Whose,
 }
 
 impl Drop for LiveGraph {
     fn drop(&mut self) {
-        if self.handle != 0 {
+        if self.handle != 0 && self.whose.is_ours() {
             release::queue(Release::Graph(self.handle, self.context.clone()));
         }
     }
@@ -52,11 +54,17 @@ impl Drop for LiveGraph {
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
     pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Arc<Graph> {
+        Graph::owned(handle, context, keep, Whose::Ours)
+    }
+
+    /// A graph, and whose it is.
+    pub fn owned(handle: usize, context: Arc<Context>, keep: KeepSet, whose: Whose) -> Arc<Graph> {
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
             context,
             keep: Arc::new(keep),
+            whose,
         };
         let mut nodes = 0;
         let counted = driver!(cuGraphGetNodes(
@@ -104,6 +112,7 @@ impl Graph {
             context: graph.context.clone(),
             keep: graph.keep.clone(),
             auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
+            whose: Whose::Ours,
         };
         Ok(Arc::new(Exec {
             slot: Mutex::new(Some(Arc::new(live))),
@@ -114,9 +123,16 @@ impl Graph {
     /// Destroys the graph now; again is harmless. `cuGraphDestroy`
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
-        let Some(mut graph) = self.lock().take() else {
+        let mut slot = self.lock();
+        if slot.as_ref().is_some_and(|graph| !graph.whose.is_ours()) {
+            return Err(Error::invalid(
+                "the graph is borrowed; its owner destroys it",
+            ));
+        }
+        let Some(mut graph) = slot.take() else {
             return Ok(());
         };
+        drop(slot);
         let handle = std::mem::take(&mut graph.handle);
         if !graph.context.is_alive() {
             return Ok(());
@@ -160,12 +176,13 @@ struct LiveExec {
     weight: u64,
     /// Whether a launch first frees what the last one has allocated.
     auto_free: bool,
+    whose: Whose,
 }
 
 impl Drop for LiveExec {
     fn drop(&mut self) {
         let handle = *self.handle.get_mut();
-        if handle != 0 {
+        if handle != 0 && self.whose.is_ours() {
             release::queue(Release::Exec(handle, self.context.clone()));
         }
     }
@@ -191,6 +208,24 @@ impl LiveExec {
 }
 
 impl Exec {
+    /// An exec that another library made.
+    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Exec> {
+        let live = LiveExec {
+            handle: AtomicUsize::new(handle),
+            warm: AtomicBool::new(false),
+            // Nobody has said how large it is.
+            weight: 64,
+            context,
+            keep: Arc::default(),
+            auto_free: false,
+            whose,
+        };
+        Arc::new(Exec {
+            slot: Mutex::new(Some(Arc::new(live))),
+            nodes: 0,
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Arc<LiveExec>>> {
         self.slot.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -251,9 +286,16 @@ impl Exec {
     /// they have. Again is harmless. `cuGraphExecDestroy`
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
-        let Some(exec) = self.lock().take() else {
+        let mut slot = self.lock();
+        if slot.as_ref().is_some_and(|exec| !exec.whose.is_ours()) {
+            return Err(Error::invalid(
+                "the exec is borrowed; its owner destroys it",
+            ));
+        }
+        let Some(exec) = slot.take() else {
             return Ok(());
         };
+        drop(slot);
         let handle = exec.handle.swap(0, Ordering::Relaxed);
         if !exec.context.is_alive() {
             return Ok(());

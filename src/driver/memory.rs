@@ -1,12 +1,12 @@
 //! Device memory: who owns it, and whether it may be used and freed.
 
 use super::context::Context;
+use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::graph_memory::GraphMemory;
 use super::module::Module;
 use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
-use super::retain::Shared;
 use super::stream::Stream;
 use super::{driver, library, Error, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,8 +30,8 @@ enum Owner {
     Graph(Arc<GraphMemory>),
     /// A variable of a module; lives as long as the module.
     Module { _module: Arc<Module> },
-    /// Somebody else's, who keeps it alive, or gave something that does.
-    Other { _keep: Option<Shared> },
+    /// Another library's.
+    Other(#[allow(dead_code)] Whose),
 }
 
 /// Device memory with a known extent.
@@ -89,20 +89,18 @@ impl Allocation {
         Allocation::owned_by(Owner::Module { _module: module }, address, size, context)
     }
 
-    /// Memory that another library allocated. Taken over, it is freed here by `cuMemFree`; else
-    /// `keep` lives as long as anything here needs the memory.
+    /// Memory that another library allocated; if it is ours now, `cuMemFree` frees it.
     pub fn foreign(
         address: u64,
         size: usize,
-        take_over: bool,
-        keep: Option<Shared>,
-    ) -> Result<Arc<Allocation>> {
-        let context = Context::of_memory(address)?;
-        let owner = match take_over {
-            true => Owner::Here,
-            false => Owner::Other { _keep: keep },
+        context: Arc<Context>,
+        whose: Whose,
+    ) -> Arc<Allocation> {
+        let owner = match whose {
+            Whose::Ours => Owner::Here,
+            theirs => Owner::Other(theirs),
         };
-        Ok(Allocation::owned_by(owner, address, size, context))
+        Allocation::owned_by(owner, address, size, context)
     }
 
     fn owned_by(owner: Owner, address: u64, size: usize, context: Arc<Context>) -> Arc<Allocation> {
@@ -129,7 +127,7 @@ impl Allocation {
     pub fn owned_bytes(&self) -> usize {
         match self.owner {
             Owner::Here | Owner::Managed | Owner::Stream(_) => self.size,
-            Owner::Graph(_) | Owner::Module { .. } | Owner::Other { .. } => 0,
+            Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => 0,
         }
     }
 
@@ -232,7 +230,7 @@ impl Allocation {
                     "the memory is a module's global variable, which goes with its module",
                 ))
             }
-            Owner::Other { .. } => {
+            Owner::Other(_) => {
                 return Err(Error::invalid(
                     "the memory is borrowed; who allocated it frees it",
                 ))
@@ -295,7 +293,7 @@ impl Allocation {
 
     /// Whether it may be said to belong to a context: of borrowed memory nobody knows for sure.
     pub fn is_in(&self, context: &Context) -> bool {
-        matches!(self.owner, Owner::Other { .. }) || self.context.handle() == context.handle()
+        matches!(self.owner, Owner::Other(_)) || self.context.handle() == context.handle()
     }
 
     /// The context that the memory belongs to.
@@ -316,7 +314,7 @@ impl Drop for Allocation {
             Owner::Stream(stream) => {
                 release::queue(Release::StreamMemory(self.address, stream.clone()));
             }
-            Owner::Graph(_) | Owner::Module { .. } | Owner::Other { .. } => {}
+            Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => {}
         }
     }
 }

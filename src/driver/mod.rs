@@ -10,6 +10,7 @@ pub mod copy;
 pub mod device;
 pub mod error;
 pub mod event;
+pub mod foreign;
 pub mod gate;
 pub mod graph;
 pub mod graph_memory;

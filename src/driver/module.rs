@@ -1,6 +1,7 @@
 //! Modules, their kernels and their variables.
 
 use super::context::Context;
+use super::foreign::Whose;
 use super::launch::Parameter;
 use super::memory::Allocation;
 use super::pressure::Waiting;
@@ -19,6 +20,7 @@ const MAX_DYNAMIC_SHARED: i32 =
 pub struct Module {
     handle: usize,
     context: Arc<Context>,
+    whose: Whose,
 }
 
 /// One option of the driver's compiler.
@@ -107,7 +109,17 @@ impl Module {
         Ok(Arc::new(Module {
             handle: handle as usize,
             context,
+            whose: Whose::Ours,
         }))
+    }
+
+    /// A module that another library loaded.
+    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Module> {
+        Arc::new(Module {
+            handle,
+            context,
+            whose,
+        })
     }
 
     /// The context that the module was loaded into.
@@ -155,7 +167,9 @@ fn c_name(name: &str) -> Result<CString> {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        release::queue(Release::Module(self.handle, self.context.clone()));
+        if self.whose.is_ours() {
+            release::queue(Release::Module(self.handle, self.context.clone()));
+        }
     }
 }
 
@@ -174,7 +188,8 @@ pub struct Function {
 }
 
 impl Function {
-    fn new(handle: usize, name: &str, module: Arc<Module>) -> Result<Arc<Function>> {
+    /// Asks the driver about a kernel.
+    pub fn new(handle: usize, name: &str, module: Arc<Module>) -> Result<Arc<Function>> {
         let mut function = Function {
             handle,
             name: name.to_string(),

@@ -86,6 +86,17 @@ impl StreamState {
         events
     }
 
+    /// Whether the markers say that all work is done.
+    pub fn is_done_by_markers(&self) -> bool {
+        let mut queue = self.lock();
+        let reached = queue.markers.reached();
+        let released = reached.map(|mark| queue.take_up_to(mark));
+        let done = queue.markers.is_empty();
+        drop(queue);
+        drop(released);
+        done
+    }
+
     /// How many resources are held.
     pub fn held(&self) -> usize {
         self.lock().pending.len()
@@ -187,10 +198,13 @@ impl Markers {
     /// Marks the place after operation `sequence`. Nothing depends on it, so failures are passed over.
     fn set(&mut self, stream: sys::CUstream, sequence: u64) {
         self.last = sequence;
-        if self.set.len() >= Markers::MOST {
-            return;
-        }
-        let event = match self.spare.pop() {
+        let full = self.set.len() >= Markers::MOST;
+        // The last marker moves on rather than that the last operation has none.
+        let moved = full
+            .then(|| self.set.pop_back())
+            .flatten()
+            .map(|(event, _)| event);
+        let event = match moved.or_else(|| self.spare.pop()) {
             Some(event) => event,
             None => {
                 let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
@@ -209,6 +223,10 @@ impl Markers {
             CUresult::CUDA_SUCCESS => self.set.push_back((event, sequence)),
             _ => self.spare.push(event),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.set.is_empty()
     }
 
     fn take(&mut self) -> Vec<usize> {

@@ -34,6 +34,9 @@ pub enum Release {
     Event(usize, Arc<Context>, Passing),
     /// `cuStreamDestroy`, once its pending work is done.
     Stream(usize, Arc<Context>, Arc<StreamState>),
+    /// Nothing to destroy: work of a stream that another library owns, to be done before what it uses
+    /// may go.
+    StreamWork(Arc<Context>, Arc<StreamState>),
     /// `cuGraphDestroy`
     Graph(usize, Arc<Context>),
     /// `cuGraphExecDestroy`
@@ -126,6 +129,13 @@ fn linger(release: Release) {
     lingering.push(release);
 }
 
+fn destroy_events(events: Vec<usize>) -> Result<()> {
+    for event in events {
+        driver!(cuEventDestroy_v2(event as sys::CUevent))?;
+    }
+    Ok(())
+}
+
 fn attempt(release: Release) -> Result<()> {
     match release {
         Release::Memory(address, context) => {
@@ -166,6 +176,14 @@ fn attempt(release: Release) -> Result<()> {
             let _waiting = Waiting::begin();
             driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
         }
+        Release::StreamWork(context, state) => {
+            let _entered = context.enter()?;
+            if !state.is_done_by_markers() {
+                linger(Release::StreamWork(context.clone(), state));
+                return Ok(());
+            }
+            destroy_events(state.release_all())
+        }
         Release::Stream(stream, context, state) => {
             let _entered = context.enter()?;
             capture::abandon(stream);
@@ -177,9 +195,7 @@ fn attempt(release: Release) -> Result<()> {
                 linger(Release::Stream(stream, context.clone(), state));
                 return Ok(());
             }
-            for event in state.release_all() {
-                driver!(cuEventDestroy_v2(event as sys::CUevent))?;
-            }
+            destroy_events(state.release_all())?;
             // It may have joined a capture that another library began.
             let _alone = gate::pass(Passing::Alone);
             driver!(cuStreamDestroy_v2(stream as sys::CUstream))

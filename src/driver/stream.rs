@@ -2,6 +2,7 @@
 
 use super::capture::{self, Capture, Place};
 use super::context::Context;
+use super::foreign::Whose;
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::MemoryNodes;
 use super::pressure::{Short, Waiting};
@@ -45,6 +46,7 @@ pub struct Stream {
     state: Arc<StreamState>,
     /// Whether another library knows the stream too, and may capture on it unseen.
     shared: AtomicBool,
+    whose: Whose,
 }
 
 impl Stream {
@@ -70,6 +72,7 @@ impl Stream {
             non_blocking,
             state,
             shared: AtomicBool::new(false),
+            whose: Whose::Ours,
         }))
     }
 
@@ -83,7 +86,28 @@ impl Stream {
             non_blocking: false,
             state,
             shared: AtomicBool::new(false),
+            whose: Whose::Ours,
         }))
+    }
+
+    /// A stream that another library made.
+    pub fn foreign(
+        handle: usize,
+        context: Arc<Context>,
+        non_blocking: bool,
+        whose: Whose,
+    ) -> Arc<Stream> {
+        let state = StreamState::new(context.backlog());
+        context.adopt(&state);
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Stream {
+            handle,
+            context,
+            non_blocking,
+            state,
+            shared: AtomicBool::new(true),
+            whose,
+        })
     }
 
     /// The driver's handle, 0 for the NULL stream.
@@ -180,7 +204,9 @@ impl Stream {
         self.state.enqueued(sequence);
         drop(passage);
         let mut released = Vec::new();
-        if queue.progress_is_due() && !self.is_null() && !self.is_shared() {
+        // A stream that is not ours may be gone when we ask how far it is: each operation is marked.
+        let due = queue.progress_is_due() || !self.whose.is_ours();
+        if due && !self.is_null() {
             if let Ok(_entered) = self.context.enter() {
                 released = queue.note_progress(self.raw());
             }
@@ -334,7 +360,10 @@ impl Drop for Stream {
         if self.handle != 0 {
             LIVE.fetch_sub(1, Ordering::Relaxed);
             let (context, state) = (self.context.clone(), self.state.clone());
-            release::queue(Release::Stream(self.handle, context, state));
+            release::queue(match self.whose {
+                Whose::Ours => Release::Stream(self.handle, context, state),
+                Whose::Theirs { .. } => Release::StreamWork(context, state),
+            });
         }
     }
 }

@@ -158,6 +158,11 @@ unsafe impl Send for Root {}
 // SAFETY: as above.
 unsafe impl Sync for Root {}
 
+/// What keeps an OCaml value alive.
+pub fn keep(v: Value) -> Arc<dyn Any + Send + Sync> {
+    Arc::new(Root::new(runtime(), v))
+}
+
 /// A bigarray's memory, kept alive for pending or captured copies.
 pub struct HostMemory {
     /// Where its data begins.
