@@ -8,7 +8,8 @@ let answer (burst : Burst.t) =
   Printf.printf "%.2f %.3f %.3f\n%!" burst.ns burst.minor_words burst.major_words
 
 let serve run =
-  Printf.printf "ready %s\n%!" (Cuda.driver_description ());
+  let device = Cuda.Device.(get_attributes (get ~ordinal:0)).name in
+  Printf.printf "ready %s, %s\n%!" device (Cuda.driver_description ());
   let rec next () =
     match In_channel.input_line stdin with
     | None -> ()
