@@ -57,7 +57,13 @@ let peer_programs () =
 let skipped = Hashtbl.create 4
 let drivers = Hashtbl.create 4
 
-(* Nothing for a peer that is not there, which is said once. *)
+(* A peer that is not there, or breaks down, is left out, which is said once. *)
+let skip label why =
+  Hashtbl.add skipped label ();
+  say "skipped %s: %s" label why
+
+let is_ours label = label = Result.floor || label = Result.ours
+
 let start { label; path; arguments } =
   if Hashtbl.mem skipped label then None
   else
@@ -68,20 +74,31 @@ let start { label; path; arguments } =
           say "%s: %s" label description);
         Some worker
     | Unavailable reason ->
-        Hashtbl.add skipped label ();
-        say "skipped %s: %s" label reason;
+        skip label reason;
         None
+    | exception Failure why when not (is_ours label) ->
+        skip label why;
+        None
+
+let ask (worker : Worker.t) (measure : Measure.t) =
+  if Hashtbl.mem skipped worker.label then None
+  else
+    match Worker.ask worker measure.name measure.count with
+    | Some answer -> Some (worker.label, answer)
+    | None -> None
+    | exception ((Failure why | Sys_error why) as error) ->
+        if is_ours worker.label then raise error;
+        skip worker.label why;
+        None
+
+let finish (worker : Worker.t) =
+  if not (Hashtbl.mem skipped worker.label) then Worker.finish worker
 
 (* One burst of each program, each time another one first. *)
 let burst workers (measure : Measure.t) turn =
   let count = List.length workers in
   let order = List.init count (fun i -> List.nth workers ((i + turn) mod count)) in
-  List.filter_map
-    (fun (worker : Worker.t) ->
-      Option.map
-        (fun answer -> (worker.label, answer))
-        (Worker.ask worker measure.name measure.count))
-    order
+  List.filter_map (fun worker -> ask worker measure) order
 
 let round programs measures record =
   let workers = List.filter_map start programs in
@@ -93,7 +110,7 @@ let round programs measures record =
         record measure (burst workers measure turn)
       done)
     measures;
-  List.iter Worker.finish workers
+  List.iter finish workers
 
 (* All rows of [measures] at this number of threads. *)
 let run ~threads programs measures =
