@@ -68,7 +68,7 @@ let tables () =
   let table = Result.table rows in
   contains table "launch_kernel, 5 parameters";
   contains table "1.20 (1.15-1.25)";
-  contains table "| 21.0 + 0 ";
+  contains table " 21.0 + 0 |";
   let widths = List.map String.length (String.split_on_char '\n' (String.trim table)) in
   Alcotest.(check (list int))
     "lined up"
