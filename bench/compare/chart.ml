@@ -20,7 +20,7 @@ let shown =
   ]
 
 let width = 780.0
-let left = 300.0
+let left = 330.0
 let right = 30.0
 let top = 84.0
 let step = 30.0
@@ -60,7 +60,10 @@ let escape text =
   in
   String.concat "" (List.map escaped (List.of_seq (String.to_seq text)))
 
-let ticks = [ 1.0; 1.5; 2.0; 3.0; 5.0; 10.0; 20.0; 50.0; 100.0; 200.0; 500.0; 1000.0 ]
+let ticks =
+  [
+    0.1; 0.2; 0.5; 1.0; 1.5; 2.0; 3.0; 5.0; 10.0; 20.0; 50.0; 100.0; 200.0; 500.0; 1000.0;
+  ]
 
 (* Each program keeps its colour and mark: a filled dot is ours, diamonds are the others. *)
 let mark add ~at_x ~at_y index =
@@ -104,21 +107,32 @@ let svg ~subtitle rows =
   put "<rect class=\"page\" width=\"%g\" height=\"%g\" rx=\"8\"/>\n" width (bottom +. 46.0);
   put "<text class=\"head\" x=\"16\" y=\"26\">Time of one call, raw driver = 1</text>\n";
   put "<text class=\"soft\" x=\"16\" y=\"45\">%s</text>\n" (escape subtitle);
+  put "<text class=\"soft\" x=\"%g\" y=\"66\" text-anchor=\"end\">raw driver</text>\n"
+    (left -. 14.0);
   List.iteri
     (fun index program ->
       let at_x = left +. (110.0 *. float_of_int index) in
       mark add ~at_x ~at_y:62.0 index;
       put "<text x=\"%g\" y=\"66\">%s</text>\n" (at_x +. 10.0) (escape program))
     programs;
-  List.iter
-    (fun tick ->
-      if log tick >= low && log tick <= high then (
-        let kind = if tick = 1.0 then "floor" else "grid" in
-        put "<line class=\"%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" y2=\"%g\"/>\n" kind
-          (x tick) (x tick) (top -. 6.0) bottom;
-        put "<text class=\"soft\" x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n"
-          (x tick) (bottom +. 18.0) tick))
-    ticks;
+  let scale tick =
+    let kind = if tick = 1.0 then "floor" else "grid" in
+    put "<line class=\"%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%g\" y2=\"%g\"/>\n" kind (x tick)
+      (x tick) (top -. 6.0) bottom;
+    put "<text class=\"soft\" x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n"
+      (x tick) (bottom +. 18.0) tick
+  in
+  (* Those that fit, and that leave each other room for the figure. *)
+  let fitting = List.filter (fun tick -> log tick >= low && log tick <= high) ticks in
+  let spaced =
+    List.fold_left
+      (fun kept tick ->
+        match kept with
+        | last :: _ when x tick -. x last < 28.0 -> kept
+        | _ -> tick :: kept)
+      [] fitting
+  in
+  List.iter scale spaced;
   put
     "<text class=\"soft\" x=\"%g\" y=\"%g\" text-anchor=\"middle\">times the raw driver \
      (the bar: half of all bursts; logarithmic)</text>\n"
