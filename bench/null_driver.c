@@ -63,6 +63,8 @@ NOTHING(cuEventElapsedTime)
 NOTHING(cuGraphLaunch)
 NOTHING(cuGraphDestroy)
 NOTHING(cuGraphExecDestroy)
+NOTHING(cuGraphRetainUserObject)
+NOTHING(cuUserObjectRelease)
 
 /* Handles and addresses: numbers that were not handed out before. */
 static size_t fresh(void)
@@ -84,6 +86,7 @@ MAKES(cuStreamCreateWithPriority)
 MAKES(cuStreamCreate)
 MAKES(cuEventCreate)
 MAKES(cuGraphInstantiateWithFlags)
+MAKES(cuUserObjectCreate)
 
 /* One device and one context. */
 
