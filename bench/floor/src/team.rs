@@ -19,16 +19,17 @@ pub struct Team {
     given: std::cell::Cell<usize>,
 }
 
-/// Where all threads wait for each other before the time begins.
+/// Where all threads wait for each other, twice in each job: before the warm-up and before the time begins.
 struct Start {
     size: usize,
     arrived: AtomicUsize,
 }
 
 impl Start {
-    fn together(&self, job: usize) {
+    /// Waits for the others, for the `nth` time.
+    fn together(&self, nth: usize) {
         self.arrived.fetch_add(1, Ordering::SeqCst);
-        let all = self.size * job;
+        let all = self.size * nth;
         let mut spins = 0;
         while self.arrived.load(Ordering::SeqCst) < all {
             spins += 1;
@@ -46,7 +47,8 @@ impl Team {
         let (answer, answers) = channel();
         let arrived = AtomicUsize::new(0);
         let start = Arc::new(Start { size, arrived });
-        // The driver cannot begin a capture while another thread allocates or instantiates.
+        // The driver cannot begin a capture while another thread allocates or instantiates, so each
+        // prepares alone, and nobody begins before all have.
         let preparing = Arc::new(Mutex::new(()));
         let jobs = (0..size).map(|_| {
             let (give, take) = channel();
@@ -90,7 +92,8 @@ fn member(jobs: &Receiver<Job>, answers: &Sender<Answer>, start: &Start, prepari
                 measures.insert(name.clone(), found);
             }
             let measure = measures.get_mut(&name).ok_or("no measure")?;
-            Ok(time(measure, count, || start.together(job)))
+            start.together(2 * job - 1);
+            Ok(time(measure, count, || start.together(2 * job)))
         };
         let answer = burst();
         if answers.send(answer).is_err() {
