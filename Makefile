@@ -1,5 +1,6 @@
 .PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
-  lint lint-rust-layout lint-rust lint-ocaml-layout clean
+  lint lint-rust-layout lint-rust lint-ocaml-layout clean \
+  bench bench-smoke bench-instructions
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,13 +32,25 @@ test-nvrtc: setup
 test-full: test ## also the tests that take longer
 	cargo test --workspace --locked --release -- --ignored
 
+bench: setup ## build out/bench, which measures the cost of calls on a machine with a GPU
+	@sh bench/assemble.sh
+
+bench-smoke: bench ## run all of the benchmark on the simulator, with few calls
+	CUDAGRAPH_DRIVER=sim out/bench/run.sh --smoke
+
+bench-instructions: bench ## count instructions of calls (UPDATE=1: keep as the measure)
+	@sh scripts/setup.sh valgrind
+	@UPDATE="$(UPDATE)" sh bench/instructions.sh
+
 lint: lint-rust-layout lint-rust lint-ocaml-layout ## check layout and warnings
 
 lint-rust-layout: setup
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path bench/floor/Cargo.toml
 
 lint-rust: setup
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --locked --manifest-path bench/floor/Cargo.toml --target-dir target -- -D warnings
 
 lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \

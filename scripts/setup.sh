@@ -4,7 +4,19 @@
 # On Debian, as root, what is missing is installed: OCaml 5.3 and its libraries come from Debian 13
 # ("trixie"), which is added to the package sources with a priority so low that nothing else ever
 # comes from it. Elsewhere, and for other users, the script only says what is missing.
+#
+# setup.sh valgrind: that as well, which counts instructions for make bench-instructions.
 set -eu
+
+valgrind=
+case ${1:-} in
+'') ;;
+valgrind) valgrind=valgrind ;;
+*)
+    echo "setup: what is $1?" >&2
+    exit 1
+    ;;
+esac
 
 libraries="ctypes integers sexplib0 alcotest"
 debian_packages="ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev libintegers-ocaml-dev
@@ -24,7 +36,7 @@ missing() {
     fi
     at_least 5.1 "$(ocamlc -version 2>/dev/null || echo 0)" || echo "OCaml 5.1 or newer"
     at_least 3.17 "$(dune --version 2>/dev/null || echo 0)" || echo "dune 3.17 or newer"
-    for tool in gcc ld objcopy make; do
+    for tool in gcc ld objcopy make $valgrind; do
         command -v "$tool" >/dev/null 2>&1 || echo "$tool"
     done
 }
@@ -52,8 +64,17 @@ if [ "$(id -u)" != 0 ] || ! is_debian; then
     exit 1
 fi
 
-echo "setup: installing OCaml and its libraries from Debian 13 (about a minute)"
 export DEBIAN_FRONTEND=noninteractive
+if [ "$(missing)" = valgrind ]; then
+    echo "setup: installing valgrind"
+    [ -n "$(apt-cache search --names-only '^valgrind$')" ] || apt-get update -qq
+    # It reads the symbols of the C library, whose package has to be of the installed version.
+    symbols="libc6-dbg=$(dpkg-query -W -f '${Version}' libc6)"
+    apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 valgrind "$symbols" >/dev/null
+    exit 0
+fi
+
+echo "setup: installing OCaml and its libraries from Debian 13 (about a minute)"
 apt_install() { # apt_install PACKAGE...: waits for another apt-get to end
     apt-get install -y -qq -o DPkg::Lock::Timeout=120 -t trixie "$@"
 }
@@ -83,7 +104,9 @@ apt_install $debian_packages >/dev/null
 # Only for the check of the code's layout.
 apt_install ocamlformat >/dev/null 2>&1 || echo "setup: went on without ocamlformat"
 
-if [ -n "$(missing)" ]; then
+if [ "$(missing)" = valgrind ]; then
+    exec sh "$0" valgrind
+elif [ -n "$(missing)" ]; then
     echo "setup: still missing:" >&2
     missing | sed 's/^/  /' >&2
     exit 1
