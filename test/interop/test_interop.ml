@@ -1,0 +1,308 @@
+(* One process, two libraries: other_library.c makes and uses handles of the driver without us. *)
+
+open Cuda
+open Support
+
+external other_stream : unit -> nativeint = "other_stream_create"
+external other_stream_destroy : nativeint -> int = "other_stream_destroy"
+external other_memory : int -> nativeint = "other_memory"
+external other_free : nativeint -> int = "other_free"
+external other_begin_capture : nativeint -> int = "other_begin_capture"
+external other_end_capture : nativeint -> nativeint = "other_end_capture"
+external other_instantiate : nativeint -> nativeint = "other_instantiate"
+external other_launch : nativeint -> nativeint -> int = "other_launch"
+external other_graph_destroy : nativeint -> int = "other_graph_destroy"
+external other_exec_destroy : nativeint -> int = "other_exec_destroy"
+external other_synchronize : nativeint -> int = "other_synchronize"
+external other_fill : Stream.t -> Deviceptr.t -> int -> int = "other_fill"
+external other_replay : Graph.exec -> Stream.t -> int = "other_replay"
+external other_nodes : Graph.t -> int = "other_nodes"
+
+let ok name status = Alcotest.(check int) name 0 status
+
+let collect () =
+  Gc.full_major ();
+  Gc.full_major ();
+  Context.synchronize ()
+
+let capture s f = fst (Graph.with_capture s f)
+
+(* A value whose end can be seen. *)
+let watched () =
+  let gone = ref false in
+  let value = ref 0 in
+  Gc.finalise (fun _ -> gone := true) value;
+  (value, gone)
+
+let borrowed_stream () =
+  let handle = other_stream () and p = device_ints 1 in
+  let s = Interop.stream handle in
+  incr s p;
+  let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
+  for _ = 1 to 300 do
+    Graph.launch exec s
+  done;
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "used as our own" [ 301 ] (read p);
+  Alcotest.(check bool) "the same handle" true (handle = Interop.stream_handle s);
+  (* Work is pending when its last value and the stream itself are gone. *)
+  let enqueue () =
+    let q = device_ints ~value:5 1 in
+    Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:p ~src:q (Interop.stream handle)
+  in
+  enqueue ();
+  gc_storm ();
+  ok "ours to keep, theirs to destroy" (other_synchronize handle);
+  Alcotest.(check (list int)) "what it used was kept" [ 5 ] (read p);
+  ok "still alive" (other_stream_destroy handle)
+
+let gone_before_us () =
+  let handle = other_stream () in
+  let s = Interop.stream handle in
+  incr s (device_ints 1);
+  ok "synchronized" (other_synchronize handle);
+  ok "destroyed by its owner" (other_stream_destroy handle);
+  Interop.keep_alive s;
+  collect ();
+  collect ()
+
+let owned_stream () =
+  only_on_simulator (fun () ->
+      collect ();
+      let before = Simulator.live "stream" in
+      ignore (Interop.stream ~own:true (other_stream ()));
+      collect ();
+      Alcotest.(check int) "destroyed here" before (Simulator.live "stream"))
+
+let kept_values () =
+  let use () =
+    let value, gone = watched () in
+    let s = stream () in
+    let address = other_memory 4 in
+    let p = Interop.deviceptr ~keep:value ~size_in_bytes:4 address in
+    Deviceptr.memset_d32 p (Unsigned.UInt32.of_int 3) ~length:1;
+    (Graph.instantiate (capture s (fun () -> incr s p)), s, address, gone)
+  in
+  let exec, s, address, gone = use () in
+  collect ();
+  Alcotest.(check bool) "kept by the graph" false !gone;
+  Graph.launch exec s;
+  Stream.synchronize s;
+  Alcotest.(check (list int))
+    "computed" [ 4 ]
+    (read (Interop.deviceptr ~size_in_bytes:4 address));
+  Graph.exec_destroy exec;
+  collect ();
+  collect ();
+  Alcotest.(check bool) "let go with it" true !gone;
+  ok "never freed by us" (other_free address)
+
+let memory () =
+  let address = other_memory 16 in
+  let p = Interop.deviceptr ~size_in_bytes:16 address in
+  Deviceptr.memcpy_H_to_D ~dst:p ~src:(ints ~value:9 4) ();
+  Alcotest.(check (list int)) "read" [ 9; 9; 9; 9 ] (read ~n:4 p);
+  check_invalid "past the end" [ "16 bytes" ] (fun () -> read ~n:5 p);
+  check_invalid "freed by us" [ "borrowed" ] (fun () -> Deviceptr.mem_free p);
+  let q =
+    Interop.deviceptr_of_uint64 ~own:true ~size_in_bytes:16 (Interop.deviceptr_uint64 p)
+  in
+  Alcotest.(check bool) "the same memory" true (Deviceptr.equal p q);
+  let before = Simulator.(if present () then live "memory" else 1) in
+  Deviceptr.mem_free q;
+  let after = Simulator.(if present () then live "memory" else 0) in
+  Alcotest.(check int) "freed by us" (before - 1) after
+
+(* 6, 16: another library captures; what we enqueue goes into its graph and is kept by it. *)
+let their_capture () =
+  let handle = other_stream () and seen = device_ints 1 in
+  collect ();
+  let live () = if Simulator.present () then Simulator.live "memory" else 0 in
+  let before = live () in
+  let s = Interop.stream handle in
+  ok "begin" (other_begin_capture handle);
+  Alcotest.(check bool) "recognised" true (Stream.is_capturing s);
+  let enqueue () =
+    let p = device_ints ~value:40 1 in
+    let copy = kernel ~from:(code ()) "copy" in
+    incr s p;
+    run copy ~threads:1 s [ Tensor seen; Tensor p; Int 1 ];
+    Stream.memcpy_H_to_D ~dst:p ~src:(ints ~value:41 1) s
+  in
+  enqueue ();
+  let graph = other_end_capture handle in
+  let exec = other_instantiate graph in
+  ok "template" (other_graph_destroy graph);
+  gc_storm ();
+  for _ = 1 to 3 do
+    ok "launch" (other_launch exec handle)
+  done;
+  ok "synchronize" (other_synchronize handle);
+  Alcotest.(check (list int)) "memory, module and bigarray were kept" [ 42 ] (read seen);
+  ok "exec" (other_exec_destroy exec);
+  Interop.keep_alive s;
+  collect ();
+  collect ();
+  Alcotest.(check int) "and let go" before (live ());
+  ok "stream" (other_stream_destroy handle)
+
+let a_stream_of_ours_captured_by_them () =
+  let s = stream () and p = device_ints 1 in
+  let handle = Interop.stream_handle s in
+  ok "begin" (other_begin_capture handle);
+  incr s p;
+  Alcotest.(check (list int)) "captured, not run" [ 0 ] (read p);
+  let exec = other_instantiate (other_end_capture handle) in
+  ok "launch" (other_launch exec handle);
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "run" [ 1 ] (read p);
+  check_healthy s;
+  ok "exec" (other_exec_destroy exec)
+
+let graphs () =
+  let s = stream () and p = device_ints 1 in
+  let ours = capture s (fun () -> incr s p) in
+  Alcotest.(check int) "one node, by C" 1 (other_nodes ours);
+  let theirs = Interop.graph (Interop.graph_handle ours) in
+  Alcotest.(check int) "one node" 1 (Graph.node_count theirs);
+  check_invalid "destroyed by us" [ "borrowed" ] (fun () -> Graph.destroy theirs);
+  let exec = Graph.instantiate theirs in
+  Graph.launch exec s;
+  let handle = other_instantiate (Interop.graph_handle ours) in
+  let borrowed = Interop.exec handle in
+  Graph.launch borrowed s;
+  check_invalid "its exec too" [ "borrowed" ] (fun () -> Graph.exec_destroy borrowed);
+  ok "launched by C" (other_replay exec s);
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "three launches" [ 3 ] (read p);
+  let owned = Interop.exec ~own:true handle in
+  Graph.exec_destroy owned;
+  check_invalid "used after" [ "destroyed" ] (fun () -> Graph.launch owned s);
+  Interop.keep_alive ours
+
+let functions_and_events () =
+  let m = code () in
+  let f = Module.get_function m ~name:"incr" in
+  let s = stream () and p = device_ints 1 in
+  let g = Interop.func ~keep:m ~name:"incr" (Interop.func_handle f) in
+  run g s [ Tensor p; Int 1 ];
+  let e = Event.create () in
+  let same = Interop.event ~keep:e (Interop.event_handle e) in
+  Event.record same s;
+  Event.wait (stream ()) e;
+  Event.synchronize e;
+  Alcotest.(check bool) "it happened" true (Event.query same);
+  Alcotest.(check (list int)) "computed" [ 1 ] (read p);
+  let m' = Interop.module_ ~keep:m (Interop.module_handle m) in
+  run (Module.get_function m' ~name:"incr") s [ Tensor p; Int 1 ];
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "by the module" [ 2 ] (read p);
+  let ctx = Context.get_current () in
+  let again = Interop.context (Interop.context_handle ctx) in
+  Alcotest.(check string)
+    "context"
+    (sexp (Context.sexp_of_t ctx))
+    (sexp (Context.sexp_of_t again));
+  let device = Context.get_device () in
+  Alcotest.(check string)
+    "device"
+    (sexp (Device.sexp_of_t device))
+    (sexp (Device.sexp_of_t (Interop.device (Interop.device_handle device))))
+
+let from_c () =
+  let s = stream () and p = device_ints 3 in
+  ok "filled by C" (other_fill s p 17);
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "all of it" [ 17; 17; 17 ] (read ~n:3 p)
+
+let wrong_handles () =
+  let refused name f = check_invalid name [ "0" ] f in
+  refused "stream" (fun () -> ignore (Interop.stream 0n));
+  refused "event" (fun () -> ignore (Interop.event 0n));
+  refused "graph" (fun () -> ignore (Interop.graph 0n));
+  refused "exec" (fun () -> ignore (Interop.exec 0n));
+  refused "module" (fun () -> ignore (Interop.module_ 0n));
+  refused "func" (fun () -> ignore (Interop.func ~name:"f" 0n));
+  refused "context" (fun () -> ignore (Interop.context 0n));
+  refused "memory" (fun () -> ignore (Interop.deviceptr ~size_in_bytes:4 0n));
+  check_invalid "the thread's stream" [ "stream handle 2" ] (fun () ->
+      ignore (Interop.stream 2n));
+  check_invalid "negative" [ "-1" ] (fun () ->
+      ignore (Interop.deviceptr ~size_in_bytes:(-1) 64n));
+  check_invalid "device" [ "device 99"; "devices" ] (fun () -> ignore (Interop.device 99))
+
+let managed () =
+  let p = Deviceptr.mem_alloc_managed ~size_in_bytes:64 () in
+  let a = Interop.bigarray_of_managed Int32 C_layout [| 4; 4 |] p in
+  Bigarray.Genarray.fill a 7l;
+  let s = stream () in
+  run (Lazy.force incr_kernel) s [ Tensor p; Int 16 ];
+  Stream.synchronize s;
+  Alcotest.(check int32) "the host sees it" 8l (Bigarray.Genarray.get a [| 3; 3 |]);
+  check_invalid "too large" [ "64 bytes"; "68" ] (fun () ->
+      ignore (Interop.bigarray_of_managed Int32 C_layout [| 17 |] p));
+  check_invalid "negative" [ "dimension -1" ] (fun () ->
+      ignore (Interop.bigarray_of_managed Int32 C_layout [| -1 |] p));
+  check_invalid "not managed" [ "not managed" ] (fun () ->
+      ignore (Interop.bigarray_of_managed Int32 C_layout [| 1 |] (device_ints 1)))
+
+(* Parts of the array keep the memory after everything else is gone. *)
+let managed_parts () =
+  let live () = if Simulator.present () then Simulator.live "memory" else 0 in
+  collect ();
+  let before = live () in
+  let part () =
+    let p = Deviceptr.mem_alloc_managed ~size_in_bytes:4096 () in
+    let whole = Interop.bigarray_of_managed Int32 C_layout [| 1024 |] p in
+    let second = Interop.bigarray_of_managed Int32 C_layout [| 16 |] p in
+    Bigarray.Genarray.fill whole 3l;
+    Bigarray.Genarray.set second [| 0 |] 4l;
+    Bigarray.Genarray.sub_left (Bigarray.Genarray.sub_left whole 512 512) 256 256
+  in
+  let kept = part () in
+  collect ();
+  let other = Deviceptr.mem_alloc_managed ~size_in_bytes:4096 () in
+  let fresh = Interop.bigarray_of_managed Int32 C_layout [| 1024 |] other in
+  Bigarray.Genarray.fill fresh 9l;
+  Alcotest.(check int32) "not overwritten" 3l (Bigarray.Genarray.get kept [| 255 |]);
+  ignore (Sys.opaque_identity (kept, fresh));
+  if Simulator.present () then (
+    collect ();
+    (* The next array made lets go of those that are gone. *)
+    ignore (Interop.bigarray_of_managed Int32 C_layout [| 1 |] other);
+    collect ();
+    collect ();
+    Alcotest.(check bool) "let go" true (live () <= before + 1));
+  ignore (Sys.opaque_identity other)
+
+let () =
+  start ();
+  Alcotest.run "interop"
+    [
+      ( "streams",
+        [
+          test "borrowed" borrowed_stream;
+          test "destroyed by its owner first" gone_before_us;
+          test "taken over" owned_stream;
+        ] );
+      ( "memory",
+        [
+          test "borrowed and taken over" memory;
+          test "a value that keeps it" kept_values;
+          test "managed" managed;
+          test "parts of managed memory" managed_parts;
+        ] );
+      ( "captures",
+        [
+          test "of another library" their_capture;
+          test "of another library, on our stream" a_stream_of_ours_captured_by_them;
+        ] );
+      ( "others",
+        [
+          test "graphs and execs" graphs;
+          test "functions, modules, events, contexts" functions_and_events;
+          test "C stubs" from_c;
+          test "wrong handles" wrong_handles;
+        ] );
+      ("end", [ no_misuse ]);
+    ]
