@@ -147,6 +147,27 @@ impl Capture {
     }
 }
 
+impl Capture {
+    /// Records work at once if nobody is in the way; nothing otherwise.
+    pub fn try_record(
+        &self,
+        retain: impl FnOnce(&mut KeepSet) -> Result<()>,
+        call: impl FnOnce() -> Result<()>,
+    ) -> Option<Result<()>> {
+        let mut recording = self.recording.try_lock().ok()?;
+        if recording.ended {
+            return None;
+        }
+        let _together = gate::try_together()?;
+        Some(retain(&mut recording.keep).and_then(|()| call()))
+    }
+
+    /// Whether it was ended or closed.
+    pub fn has_ended(&self) -> bool {
+        self.recording().ended
+    }
+}
+
 /// After a stream waited for an event: if that made it join a capture, the capture holds the stream.
 pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
     match place(stream)? {
@@ -158,7 +179,7 @@ pub fn note_joined(stream: &Arc<Stream>) -> Result<()> {
 /// Begins to capture a stream. `cuStreamBeginCapture`
 pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
     release::drain(Drain::Quick);
-    stream.exclusively(|| {
+    stream.exclusively(|queue| {
         if begun_on(stream.handle()).is_some() {
             return Err(Error::new(
                 CUresult::CUDA_ERROR_ILLEGAL_STATE,
@@ -171,7 +192,7 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
             mode
         ))?;
         let (_, id) = info(stream.handle())?;
-        captures().push(Arc::new(Capture {
+        let capture = Arc::new(Capture {
             id,
             origin: stream.handle(),
             origin_is_non_blocking: stream.is_non_blocking(),
@@ -180,7 +201,9 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
             thread: captures_from_here(),
             recording: Mutex::default(),
             culprit: Mutex::default(),
-        }));
+        });
+        captures().push(capture.clone());
+        queue.capture = Some(capture);
         OPEN.fetch_add(1, Ordering::Release);
         Ok(())
     })
@@ -189,7 +212,8 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
 /// Ends the capture that the stream began: the graph owns what the captured work uses. Whatever the
 /// outcome, the capture is over. `cuStreamEndCapture`
 pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
-    let ended = stream.exclusively(|| {
+    let ended = stream.exclusively(|queue| {
+        queue.capture = None;
         let capture = stream.own_capture()?;
         let mut recording = capture.recording();
         if std::mem::replace(&mut recording.ended, true) {

@@ -8,7 +8,7 @@ use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
-use super::retain::{KeepSet, Operand, Shared};
+use super::retain::{Borrowed, KeepSet, Operand, Shared};
 use super::stream::{Stream, Submission};
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
@@ -277,7 +277,7 @@ impl Exec {
         let handle = exec.handle.load(Ordering::Relaxed);
         stream.try_submit(
             exec.weight,
-            |pending, sequence| pending.retain_owner(exec, sequence),
+            |pending, sequence| pending.retain_owner(Borrowed::of(exec), sequence),
             |s| driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)),
         )
     }

@@ -3,12 +3,11 @@
 use super::context::Context;
 use super::memory::Allocation;
 use super::module::Function;
-use super::retain::{Operand, Operands, PendingSet, Shared};
+use super::retain::{Borrowed, KeepSet, Operand, Operands, PendingSet, Shared};
 use super::{driver, Error, Result};
 use cudarc::driver::sys;
 use smallvec::SmallVec;
 use std::ffi::c_void;
-use std::sync::Arc;
 
 /// A kernel's parameter as the driver describes it.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +20,7 @@ pub struct Parameter {
 #[derive(Clone, Copy)]
 pub enum Argument<'a> {
     /// A device address inside an allocation.
-    Memory(&'a Arc<Allocation>, i64),
+    Memory(Borrowed<'a, Allocation>, i64),
     /// A C `int`, from an OCaml integer that may not fit.
     Int(i64),
     /// A C `size_t`.
@@ -30,16 +29,46 @@ pub enum Argument<'a> {
     Single(f32),
     /// A C `double`.
     Double(f64),
-    /// A scalar of so many bytes, under its constructor's name.
-    Scalar(&'static str, u8, u64),
+    /// A scalar of one width.
+    Scalar(Scalar, u64),
     /// The bytes of a C struct.
     Bytes(&'a [u8]),
+}
+
+/// Scalars that are given by their width.
+#[derive(Clone, Copy, Debug)]
+pub enum Scalar {
+    /// 1 byte.
+    Int8,
+    /// 2 bytes.
+    Int16,
+    /// 4 bytes.
+    Int32,
+    /// 8 bytes.
+    Int64,
+    /// 2 bytes.
+    Half,
+    /// 2 bytes.
+    Bfloat16,
+    /// 8 bytes.
+    Address,
+}
+
+impl Scalar {
+    fn bytes(self) -> usize {
+        match self {
+            Scalar::Int8 => 1,
+            Scalar::Int16 | Scalar::Half | Scalar::Bfloat16 => 2,
+            Scalar::Int32 => 4,
+            Scalar::Int64 | Scalar::Address => 8,
+        }
+    }
 }
 
 /// A kernel launch in preparation.
 pub struct Launch<'a> {
     /// The kernel.
-    pub function: &'a Arc<Function>,
+    pub function: Borrowed<'a, Function>,
     /// Blocks in each direction.
     pub grid: [i64; 3],
     /// Threads of a block in each direction.
@@ -47,10 +76,12 @@ pub struct Launch<'a> {
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: i64,
     /// In the order of the kernel's parameters.
-    pub arguments: SmallVec<[Argument<'a>; 16]>,
+    pub arguments: &'a [Argument<'a>],
 }
 
-/// The arguments as the driver reads them: the words of scalars, and where each argument is.
+/// The arguments as the driver reads them: the words of scalars, and where each argument is. Filled in
+/// place: it is too large to be moved at every launch.
+#[derive(Default)]
 pub struct Prepared {
     words: SmallVec<[u64; 16]>,
     places: SmallVec<[*mut c_void; 16]>,
@@ -58,7 +89,7 @@ pub struct Prepared {
 
 impl<'a> Launch<'a> {
     /// Refuses what the device or the kernel cannot run, and lays out the arguments.
-    pub fn check(&self, context: &Context) -> Result<Prepared> {
+    pub fn check(&self, context: &Context, prepared: &mut Prepared) -> Result<()> {
         let function = self.function;
         function.module().context().check_alive()?;
         let limits = context.limits()?;
@@ -80,10 +111,10 @@ impl<'a> Launch<'a> {
         if self.shared_bytes != 0 {
             function.admit_shared(self.shared_bytes, limits.shared_bytes)?;
         }
-        self.check_arguments()
+        self.check_arguments(prepared)
     }
 
-    fn check_arguments(&self) -> Result<Prepared> {
+    fn check_arguments(&self, prepared: &mut Prepared) -> Result<()> {
         let function = self.function;
         let parameters = function.parameters();
         if let Some(parameters) = parameters {
@@ -96,18 +127,14 @@ impl<'a> Launch<'a> {
                 )));
             }
         }
-        let mut words = SmallVec::with_capacity(self.arguments.len());
         for (index, argument) in self.arguments.iter().enumerate() {
             let size = parameters.map(|p| p[index].size);
             match argument.word(size) {
-                Ok(word) => words.push(word),
+                Ok(word) => prepared.words.push(word),
                 Err(why) => return Err(self.refuse(index, &why)),
             }
         }
-        Ok(Prepared {
-            words,
-            places: SmallVec::new(),
-        })
+        Ok(())
     }
 
     #[cold]
@@ -127,14 +154,12 @@ impl<'a> Launch<'a> {
         }
     }
 
-    fn memories(&self) -> impl Iterator<Item = (usize, &'a Arc<Allocation>)> + '_ {
-        self.arguments
-            .iter()
-            .enumerate()
-            .filter_map(|(index, argument)| match argument {
-                Argument::Memory(memory, _) => Some((index, *memory)),
-                _ => None,
-            })
+    fn memories(&self) -> impl Iterator<Item = (usize, Borrowed<'a, Allocation>)> {
+        let all = self.arguments.iter().enumerate();
+        all.filter_map(|(index, argument)| match argument {
+            Argument::Memory(memory, _) => Some((index, *memory)),
+            _ => None,
+        })
     }
 
     /// What the launch uses: the kernel's module and the memory among its arguments.
@@ -142,37 +167,54 @@ impl<'a> Launch<'a> {
         let mut operands = Operands::new();
         operands.push(Operand::Shared(self.function.module().clone() as Shared));
         for (index, memory) in self.memories() {
-            operands.push(Operand::memory(memory).map_err(|e| self.refuse(index, &e.detail))?);
+            let operand = Operand::memory(&memory.share());
+            operands.push(operand.map_err(|e| self.refuse(index, &e.detail))?);
         }
         Ok(operands)
     }
 
     /// [`Launch::operands`] for the moment of a driver call that cannot block.
     pub fn hold(&self) -> Result<Holds<'a>> {
-        let mut holds = Holds(SmallVec::new());
+        let mut holds = Holds(&self.arguments[..0]);
         for (index, memory) in self.memories() {
             memory
                 .check_allocated()
                 .and_then(|()| memory.hold())
                 .map_err(|e| self.refuse(index, &e.detail))?;
-            holds.0.push(memory);
+            holds.0 = &self.arguments[..=index];
         }
         Ok(holds)
     }
 
     /// Has a stream keep what the launch uses.
     pub fn retain(&self, pending: &mut PendingSet, sequence: u64) {
-        pending.retain_owner(self.function.module(), sequence);
+        pending.retain_owner(Borrowed::of(self.function.get().module()), sequence);
         for (_, memory) in self.memories() {
             pending.retain_owner(memory, sequence);
         }
+    }
+
+    /// Has a capture keep what the launch uses.
+    pub fn keep(&self, keep: &mut KeepSet) -> Result<()> {
+        let module = self.function.get().module();
+        if !keep.holds(Borrowed::of(module)) {
+            keep.retain_one(Operand::Shared(module.clone() as Shared));
+        }
+        for (index, memory) in self.memories() {
+            // What is held already may have been freed by the user since.
+            if memory.is_freed() || !keep.holds(memory) {
+                let operand = Operand::memory(&memory.share());
+                keep.retain_one(operand.map_err(|e| self.refuse(index, &e.detail))?);
+            }
+        }
+        Ok(())
     }
 
     /// Makes the driver call with what [`Launch::check`] has prepared.
     pub(super) fn enqueue(&self, prepared: &mut Prepared, stream: sys::CUstream) -> Result<()> {
         let Prepared { words, places } = prepared;
         places.clear();
-        for (word, argument) in words.iter_mut().zip(&self.arguments) {
+        for (word, argument) in words.iter_mut().zip(self.arguments) {
             places.push(match argument {
                 Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
                 _ => std::ptr::from_mut(word).cast(),
@@ -196,12 +238,16 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Memory that cannot be freed explicitly while this lives.
-pub struct Holds<'a>(SmallVec<[&'a Arc<Allocation>; 16]>);
+/// The memory among these arguments cannot be freed explicitly while this lives.
+pub struct Holds<'a>(&'a [Argument<'a>]);
 
 impl Drop for Holds<'_> {
     fn drop(&mut self) {
-        self.0.iter().for_each(|memory| memory.unhold());
+        for argument in self.0 {
+            if let Argument::Memory(memory, _) = argument {
+                memory.unhold();
+            }
+        }
     }
 }
 
@@ -259,7 +305,13 @@ impl Argument<'_> {
             },
             Argument::Single(value) => expect("Single", 4).map(|()| u64::from(value.to_bits())),
             Argument::Double(value) => expect("Double", 8).map(|()| value.to_bits()),
-            Argument::Scalar(name, bytes, bits) => expect(name, usize::from(bytes)).map(|()| bits),
+            Argument::Scalar(kind, bits) => match size {
+                Some(size) if size != kind.bytes() => Err(format!(
+                    "{kind:?} has {} bytes, and the kernel's parameter has {size}",
+                    kind.bytes()
+                )),
+                _ => Ok(bits),
+            },
             Argument::Bytes(bytes) => expect("Struct", bytes.len()).map(|()| 0),
         }
     }
@@ -290,10 +342,10 @@ mod tests {
     #[test]
     fn scalars_and_structs_have_the_size_of_the_parameter() {
         assert_eq!(
-            Argument::Scalar("Half", 2, 0x3c00).word(Some(2)),
+            Argument::Scalar(Scalar::Half, 0x3c00).word(Some(2)),
             Ok(0x3c00)
         );
-        assert!(Argument::Scalar("Int64", 8, 1).word(Some(4)).is_err());
+        assert!(Argument::Scalar(Scalar::Int64, 1).word(Some(4)).is_err());
         assert!(Argument::Bytes(&[0; 12]).word(Some(12)).is_ok());
         assert!(Argument::Bytes(&[0; 12]).word(Some(16)).is_err());
     }

@@ -1,5 +1,6 @@
 //! What is pending on a stream, and how far its work is known to be done.
 
+use super::capture::Capture;
 use super::gate::ThreadMode;
 use super::memory::Allocation;
 use super::pressure::Backlog;
@@ -32,6 +33,7 @@ impl StreamState {
                 done: 0,
                 backlog: backlog.clone(),
                 markers: Markers::default(),
+                capture: None,
             }),
             asking: RwLock::new(()),
             enqueued: AtomicU64::new(0),
@@ -119,6 +121,8 @@ pub struct Queue {
     done: u64,
     backlog: Arc<Backlog>,
     markers: Markers,
+    /// The capture that the stream began; it may have been closed since by somebody else.
+    pub capture: Option<Arc<Capture>>,
 }
 
 impl Queue {

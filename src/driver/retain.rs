@@ -16,6 +16,56 @@ use std::sync::Arc;
 /// Any owner of a driver handle or of host memory.
 pub type Shared = Arc<dyn Any + Send + Sync>;
 
+/// A reference to what an `Arc` holds, from which a share can be had: as small as a pointer, and free to
+/// make where the `Arc` itself is inside an OCaml value.
+pub struct Borrowed<'a, T>(&'a T);
+
+impl<T> Clone for Borrowed<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Borrowed<'_, T> {}
+
+impl<'a, T> Borrowed<'a, T> {
+    /// Borrows from an `Arc`.
+    pub fn of(owner: &'a Arc<T>) -> Borrowed<'a, T> {
+        Borrowed(owner)
+    }
+
+    /// Borrows what `Arc::into_raw` has given.
+    ///
+    /// # Safety
+    /// The share behind `raw` must last for `'a`.
+    pub unsafe fn from_raw(raw: *const T) -> Borrowed<'a, T> {
+        // SAFETY: by the caller.
+        Borrowed(unsafe { &*raw })
+    }
+
+    /// A share of its own.
+    pub fn share(self) -> Arc<T> {
+        let raw = std::ptr::from_ref(self.0);
+        // SAFETY: the reference is to the inside of an `Arc`, by both constructors, which has a share
+        // for `'a`; the count goes up before the new `Arc` takes its share.
+        unsafe {
+            Arc::increment_strong_count(raw);
+            Arc::from_raw(raw)
+        }
+    }
+
+    /// The reference itself.
+    pub fn get(self) -> &'a T {
+        self.0
+    }
+}
+
+impl<T> std::ops::Deref for Borrowed<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.0
+    }
+}
+
 /// Something that a piece of work needs.
 pub enum Operand {
     /// Device memory, held against an explicit free while this lives.
@@ -85,9 +135,9 @@ impl PendingSet {
 
     /// Retains an owner for operation number `sequence`.
     #[inline]
-    pub fn retain_owner<T: Any + Send + Sync>(&mut self, owner: &Arc<T>, sequence: u64) {
-        let key = Arc::as_ptr(owner).cast::<()>() as usize;
-        self.retain_at(key, sequence, || owner.clone());
+    pub fn retain_owner<T: Any + Send + Sync>(&mut self, owner: Borrowed<T>, sequence: u64) {
+        let key = std::ptr::from_ref(owner.get()) as usize;
+        self.retain_at(key, sequence, || owner.share());
     }
 
     #[inline]
@@ -147,11 +197,22 @@ pub struct KeepSet {
 }
 
 impl KeepSet {
+    /// Whether an owner is held.
+    pub fn holds<T>(&self, owner: Borrowed<T>) -> bool {
+        let key = std::ptr::from_ref(owner.get()) as usize;
+        self.entries.contains_key(&key)
+    }
+
+    /// Retains one operand.
+    pub fn retain_one(&mut self, operand: Operand) {
+        self.entries.entry(operand.key()).or_insert(operand);
+    }
+
     /// Retains `operands` for as long as the set lives.
     pub fn retain(&mut self, operands: Operands) {
-        for operand in operands {
-            self.entries.entry(operand.key()).or_insert(operand);
-        }
+        operands
+            .into_iter()
+            .for_each(|operand| self.retain_one(operand));
     }
 
     /// How many resources are held.
@@ -174,7 +235,7 @@ mod tests {
         let (a, b) = (Arc::new("a".to_string()), Arc::new("b".to_string()));
         let mut pending = PendingSet::default();
         for sequence in 1..=1000 {
-            pending.retain_owner(&a, sequence);
+            pending.retain_owner(Borrowed::of(&a), sequence);
         }
         pending.retain(&Operand::Shared(b.clone()), 5);
         assert_eq!((pending.len(), Arc::strong_count(&a)), (2, 2));

@@ -6,9 +6,9 @@ use super::foreign::Whose;
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::MemoryNodes;
 use super::pressure::{Short, Waiting};
-use super::queue::StreamState;
+use super::queue::{Queue, StreamState};
 use super::release::{self, Drain, Release};
-use super::retain::{Operand, Operands, PendingSet};
+use super::retain::{KeepSet, Operand, Operands, PendingSet};
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -171,7 +171,11 @@ impl Stream {
     ) -> Result<()> {
         self.context.check_alive()?;
         let mut queue = self.state.lock();
-        match capture::place(self)? {
+        let place = match &queue.capture {
+            Some(capture) if !capture.has_ended() => Place::Inside(capture.clone()),
+            _ => capture::place(self)?,
+        };
+        match place {
             Place::Inside(capture) => {
                 let record = |nodes: &mut MemoryNodes| call(self.raw(), Some(nodes));
                 return capture.record(self, operands, how.if_capturing, record);
@@ -237,6 +241,23 @@ impl Stream {
         Some(result)
     }
 
+    /// Records one operation at once into the capture that the stream began, if it did. Nothing
+    /// otherwise, see [`Stream::try_submit`].
+    #[inline]
+    pub fn try_record(
+        &self,
+        retain: impl FnOnce(&mut KeepSet) -> Result<()>,
+        call: impl FnOnce(sys::CUstream) -> Result<()>,
+    ) -> Option<Result<()>> {
+        if !capture::any_open() || !self.context.is_alive() || !library::usable() {
+            return None;
+        }
+        let _short = Short::begin()?;
+        let queue = self.state.try_lock()?;
+        let capture = queue.capture.as_ref()?;
+        capture.try_record(retain, || call(self.raw()))
+    }
+
     /// Whether nothing captures, and the stream is a live one of its own.
     #[inline]
     pub fn is_ordinary(&self) -> bool {
@@ -258,11 +279,11 @@ impl Stream {
 
     /// Runs `f` while nothing can be enqueued on this stream and nobody asks for it: beginning and
     /// ending a capture.
-    pub fn exclusively<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn exclusively<T>(&self, f: impl FnOnce(&mut Queue) -> Result<T>) -> Result<T> {
         self.context.check_alive()?;
         let _unasked = self.unasked();
-        let _queue = self.state.lock();
-        f()
+        let mut queue = self.state.lock();
+        f(&mut queue)
     }
 
     /// What is pending on it.

@@ -2,7 +2,7 @@
 
 use super::copy::{End, Fill};
 use super::driver;
-use super::launch::Launch;
+use super::launch::{Launch, Prepared};
 use super::memory::Allocation;
 use super::retain::{Operand, Operands, Shared};
 use super::stream::{Stream, Submission};
@@ -14,13 +14,14 @@ use std::sync::Arc;
 impl Stream {
     /// Launches a kernel. `cuLaunchKernel`
     pub fn launch(self: &Arc<Self>, launch: &Launch) -> Result<()> {
-        let mut arguments = launch.check(self.context())?;
+        let mut prepared = Prepared::default();
+        launch.check(self.context(), &mut prepared)?;
         let how = Submission {
             weight: launch.weight(),
             ..Submission::default()
         };
         self.submit_as(how, launch.operands()?, |stream, _| {
-            launch.enqueue(&mut arguments, stream)
+            launch.enqueue(&mut prepared, stream)
         })?;
         launch.function.set_warm();
         Ok(())
@@ -29,20 +30,29 @@ impl Stream {
     /// Launches a kernel at once if that cannot block; nothing otherwise, see [`Stream::try_submit`].
     #[inline]
     pub fn try_launch(self: &Arc<Self>, launch: &Launch) -> Option<Result<()>> {
-        if !launch.function.is_warm() || !self.is_ordinary() {
+        let ordinary = self.is_ordinary();
+        if ordinary && !launch.function.is_warm() {
             return None;
         }
-        let (mut arguments, holds) = match launch.check(self.context()).and_then(|arguments| {
-            let holds = launch.hold()?;
-            Ok((arguments, holds))
-        }) {
-            Ok(ready) => ready,
+        let mut prepared = Prepared::default();
+        if !ordinary {
+            if let Err(error) = launch.check(self.context(), &mut prepared) {
+                return Some(Err(error));
+            }
+            return self.try_record(
+                |keep| launch.keep(keep),
+                |stream| launch.enqueue(&mut prepared, stream),
+            );
+        }
+        let checked = launch.check(self.context(), &mut prepared);
+        let holds = match checked.and_then(|()| launch.hold()) {
+            Ok(holds) => holds,
             Err(error) => return Some(Err(error)),
         };
         let result = self.try_submit(
             launch.weight(),
             |pending, sequence| launch.retain(pending, sequence),
-            |stream| launch.enqueue(&mut arguments, stream),
+            |stream| launch.enqueue(&mut prepared, stream),
         );
         drop(holds);
         result

@@ -6,9 +6,9 @@ use crate::driver::graph::{Exec, Graph};
 use crate::driver::memory::Allocation;
 use crate::driver::module::{Function, Module};
 use crate::driver::release;
+use crate::driver::retain::Borrowed;
 use ocaml::sys::{self, Value};
 use std::ffi::{c_char, CStr};
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// The C layout of `struct custom_operations`.
@@ -73,13 +73,13 @@ impl Boxed for Event {
 impl Boxed for Graph {
     const NAME: &'static CStr = c"cudagraph.graph";
     fn weight(&self) -> usize {
-        4096 + 512 * self.info().nodes
+        1024 + 64 * self.info().nodes
     }
 }
 impl Boxed for Exec {
     const NAME: &'static CStr = c"cudagraph.exec";
     fn weight(&self) -> usize {
-        16 * 1024 + 2048 * self.info().nodes
+        4096 + 256 * self.info().nodes
     }
 }
 
@@ -137,9 +137,12 @@ pub fn borrow<'a, T: Boxed>(v: Value) -> &'a T {
 
 /// The owner in a block without a share of it, to be used while the runtime lock is held: no block that
 /// an argument refers to is finalized before.
-pub fn borrow_owner<T: Boxed>(v: Value) -> ManuallyDrop<Arc<T>> {
-    // SAFETY: the block holds an `Arc`; this one is never dropped, so the count stays right.
-    ManuallyDrop::new(unsafe { Arc::from_raw(pointer::<T>(v)) })
+///
+/// # Safety
+/// The lock must be held for `'a`.
+pub unsafe fn borrow_owner<'a, T: Boxed>(v: Value) -> Borrowed<'a, T> {
+    // SAFETY: the block holds a share for as long as it is not finalized.
+    unsafe { Borrowed::from_raw(pointer::<T>(v)) }
 }
 
 /// A share of the owner in a block, which outlives the block.

@@ -4,169 +4,160 @@ use super::custom::{borrow, borrow_owner, get};
 use super::run::{blocking, guarded, status};
 use super::stream::StreamBlock;
 use super::value::{bytes, field, tag, to_float, to_int, to_u64, UNIT};
-use crate::driver::launch::{Argument, Launch};
+use crate::driver::launch::{Argument, Launch, Scalar};
 use crate::driver::memory::Allocation;
 use crate::driver::module::Function;
+use crate::driver::retain::Borrowed;
 use half::{bf16, f16};
 use ocaml::sys::Value;
 use smallvec::SmallVec;
-use std::borrow::Cow;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// One argument as OCaml gave it.
-enum Param {
-    Memory(ManuallyDrop<Arc<Allocation>>, i64),
-    Plain(Argument<'static>),
-    Bytes(Cow<'static, [u8]>),
-}
+type Arguments<'a> = SmallVec<[Argument<'a>; 16]>;
 
-impl Param {
-    fn memory(v: Value, offset: i64) -> Param {
-        Param::Memory(borrow_owner::<Allocation>(v), offset)
-    }
-
-    fn view(&self) -> Argument<'_> {
-        match self {
-            Param::Memory(memory, offset) => Argument::Memory(memory, *offset),
-            Param::Plain(argument) => *argument,
-            Param::Bytes(bytes) => Argument::Bytes(bytes),
+/// Reads an OCaml list in place.
+///
+/// # Safety
+/// `list` must be a list that `read` can read, and the runtime lock held for as long as the arguments
+/// are used.
+unsafe fn read_all<'a>(
+    mut list: Value,
+    read: unsafe fn(Value) -> Argument<'a>,
+    arguments: &mut Arguments<'a>,
+) {
+    while list != UNIT {
+        // SAFETY: a list cell has its head and its tail.
+        unsafe {
+            arguments.push(read(field(list, 0)));
+            list = field(list, 1);
         }
     }
 }
 
-/// The arguments of a launch: as borrowed from OCaml while the runtime lock is held, or with shares of
-/// their own.
-struct Params {
-    list: SmallVec<[Param; 16]>,
-    owned: bool,
+/// What arguments refer to, with shares of its own: for as long as the runtime lock is let go.
+#[derive(Default)]
+struct Owned {
+    memory: Vec<Arc<Allocation>>,
+    bytes: Vec<Vec<u8>>,
 }
 
-impl Params {
-    /// Reads an OCaml list.
-    ///
-    /// # Safety
-    /// `list` must be a list that `read` can read, and the runtime lock held for as long as the result
-    /// lives or until [`Params::own`].
-    unsafe fn new(mut list: Value, read: unsafe fn(Value) -> Param) -> Params {
-        let mut params = SmallVec::new();
-        while list != UNIT {
-            // SAFETY: a list cell has its head and its tail.
-            unsafe {
-                params.push(read(field(list, 0)));
-                list = field(list, 1);
+impl Owned {
+    fn of(arguments: &[Argument]) -> Owned {
+        let mut owned = Owned::default();
+        for argument in arguments {
+            match argument {
+                Argument::Memory(memory, _) => owned.memory.push(memory.share()),
+                Argument::Bytes(bytes) => owned.bytes.push(bytes.to_vec()),
+                _ => {}
             }
         }
-        Params {
-            list: params,
-            owned: false,
-        }
+        owned
     }
 
-    /// Takes shares, so that the runtime lock may go.
-    fn own(&mut self) {
-        for param in &mut self.list {
-            match param {
-                Param::Memory(memory, _) => *memory = ManuallyDrop::new(Arc::clone(memory)),
-                Param::Bytes(bytes) => *bytes = Cow::Owned(bytes.to_vec()),
-                Param::Plain(_) => {}
-            }
-        }
-        self.owned = true;
+    /// The same arguments, referring to this.
+    fn arguments<'a>(&'a self, borrowed: &[Argument]) -> Arguments<'a> {
+        let (mut memory, mut bytes) = (self.memory.iter(), self.bytes.iter());
+        let owned = borrowed.iter().filter_map(|argument| {
+            Some(match *argument {
+                Argument::Memory(_, offset) => {
+                    Argument::Memory(Borrowed::of(memory.next()?), offset)
+                }
+                Argument::Bytes(_) => Argument::Bytes(bytes.next()?),
+                Argument::Int(n) => Argument::Int(n),
+                Argument::SizeT(n) => Argument::SizeT(n),
+                Argument::Single(x) => Argument::Single(x),
+                Argument::Double(x) => Argument::Double(x),
+                Argument::Scalar(kind, bits) => Argument::Scalar(kind, bits),
+            })
+        });
+        owned.collect()
     }
 }
 
-impl Drop for Params {
-    fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        for param in &mut self.list {
-            if let Param::Memory(memory, _) = param {
-                // SAFETY: `own` took this share, and nothing reads it after.
-                unsafe { ManuallyDrop::drop(memory) };
-            }
-        }
-    }
+/// # Safety
+/// `v` must be a deviceptr, and the runtime lock held for `'a`.
+unsafe fn memory<'a>(v: Value, offset: i64) -> Argument<'a> {
+    // SAFETY: by the caller; no block that an argument refers to is finalized before the lock is let go.
+    Argument::Memory(unsafe { borrow_owner::<Allocation>(v) }, offset)
 }
 
 /// Reads a `Stream.kernel_param`.
 ///
 /// # Safety
-/// `v` must be one, and the runtime lock held.
-unsafe fn kernel_param(v: Value) -> Param {
+/// `v` must be one, and the runtime lock held for `'a`.
+unsafe fn kernel_param<'a>(v: Value) -> Argument<'a> {
     // SAFETY: the constructors of `Stream.kernel_param`, in their order, each with one argument.
     unsafe {
         let content = field(v, 0);
-        Param::Plain(match tag(v) {
-            0 => return Param::memory(content, 0),
+        match tag(v) {
+            0 => memory(content, 0),
             // Deviceptr.region = { base; offset_bytes }
-            1 => return Param::memory(field(content, 0), to_int(field(content, 1))),
+            1 => memory(field(content, 0), to_int(field(content, 1))),
             2 => Argument::Int(to_int(content)),
             3 => Argument::SizeT(to_u64(content)),
             4 => Argument::Single(to_float(content) as f32),
             _ => Argument::Double(to_float(content)),
-        })
+        }
     }
 }
 
 /// Reads a `Stream.Argument.t`.
 ///
 /// # Safety
-/// `v` must be one, and the runtime lock held.
-unsafe fn argument(v: Value) -> Param {
+/// `v` must be one, and the runtime lock held for `'a`.
+unsafe fn argument<'a>(v: Value) -> Argument<'a> {
     // SAFETY: the constructors of `Stream.Argument.t`, in their order, each with one argument. OCaml has
     // checked the ranges of small integers.
     unsafe {
         let content = field(v, 0);
-        let scalar = |name, bytes, bits| Param::Plain(Argument::Scalar(name, bytes, bits));
+        let half = |x: f64| u64::from(f16::from_f64(x).to_bits());
+        let bfloat = |x: f64| u64::from(bf16::from_f64(x).to_bits());
         match tag(v) {
             0 => kernel_param(content),
-            1 => scalar("Int8", 1, to_int(content) as u64),
-            2 => scalar("Int16", 2, to_int(content) as u64),
-            3 => scalar("Int32", 4, to_u64(content)),
-            4 => scalar("Int64", 8, to_u64(content)),
-            5 => scalar("Half", 2, f16::from_f64(to_float(content)).to_bits().into()),
-            6 => scalar(
-                "Bfloat16",
-                2,
-                bf16::from_f64(to_float(content)).to_bits().into(),
-            ),
-            7 => scalar("Address", 8, to_u64(content)),
-            _ => Param::Bytes(Cow::Borrowed(bytes(content))),
+            1 => Argument::Scalar(Scalar::Int8, to_int(content) as u64),
+            2 => Argument::Scalar(Scalar::Int16, to_int(content) as u64),
+            3 => Argument::Scalar(Scalar::Int32, to_u64(content)),
+            4 => Argument::Scalar(Scalar::Int64, to_u64(content)),
+            5 => Argument::Scalar(Scalar::Half, half(to_float(content))),
+            6 => Argument::Scalar(Scalar::Bfloat16, bfloat(to_float(content))),
+            7 => Argument::Scalar(Scalar::Address, to_u64(content)),
+            _ => Argument::Bytes(bytes(content)),
         }
     }
 }
 
 /// # Safety
-/// `arguments` must be the ten arguments of the external, the last one a list for `read`.
-unsafe fn launch(arguments: [Value; 10], read: unsafe fn(Value) -> Param) -> Value {
-    let [function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params] = arguments;
-    // SAFETY: by the caller.
-    let mut params = unsafe { Params::new(params, read) };
+/// `values` must be the ten arguments of the external, the last one a list for `read`.
+unsafe fn launch(values: [Value; 10], read: unsafe fn(Value) -> Argument<'static>) -> Value {
+    let [function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params] = values;
     let (grid, block) = ([gx, gy, gz].map(to_int), [bx, by, bz].map(to_int));
     let shared_bytes = to_int(shared_bytes);
+    let mut arguments = Arguments::new();
+    // SAFETY: by the caller.
+    unsafe { read_all(params, read, &mut arguments) };
     if let Some(stream) = borrow::<StreamBlock>(stream).own() {
         let launch = Launch {
-            function: &borrow_owner::<Function>(function),
+            // SAFETY: the lock is held throughout.
+            function: unsafe { borrow_owner::<Function>(function) },
             grid,
             block,
             shared_bytes,
-            arguments: params.list.iter().map(Param::view).collect(),
+            arguments: &arguments,
         };
         if let Some(result) = guarded(|| Ok(stream.try_launch(&launch))).transpose() {
             return status(result.and_then(|launched| launched));
         }
     }
     let (function, stream) = (get::<Function>(function), get::<StreamBlock>(stream));
-    params.own();
-    status(blocking(move || {
+    let owned = Owned::of(&arguments);
+    let arguments = owned.arguments(&arguments);
+    status(blocking(|| {
         let launch = Launch {
-            function: &function,
+            function: Borrowed::of(&function),
             grid,
             block,
             shared_bytes,
-            arguments: params.list.iter().map(Param::view).collect(),
+            arguments: &arguments,
         };
         stream.resolve()?.launch(&launch)
     }))
