@@ -51,7 +51,7 @@ impl Drop for LiveGraph {
 
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
-    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Arc<Graph> {
+    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Result<Arc<Graph>> {
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
@@ -59,16 +59,15 @@ impl Graph {
             keep: Arc::new(keep),
         };
         let mut nodes = 0;
-        let counted = driver!(cuGraphGetNodes(
+        driver!(cuGraphGetNodes(
             live.handle as sys::CUgraph,
             std::ptr::null_mut(),
             &mut nodes
-        ));
-        let nodes = counted.map_or(0, |()| nodes);
-        Arc::new(Graph {
+        ))?;
+        Ok(Arc::new(Graph {
             slot: Mutex::new(Some(live)),
             nodes,
-        })
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LiveGraph>> {
@@ -114,15 +113,19 @@ impl Graph {
     /// Destroys the graph now; again is harmless. `cuGraphDestroy`
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
-        let Some(mut graph) = self.lock().take() else {
+        let mut slot = self.lock();
+        let entered = slot.as_ref().map(|graph| graph.context.enter_if_alive());
+        // Gone for the program only once nothing but the driver can refuse.
+        let _entered = entered.transpose()?;
+        let Some(mut graph) = slot.take() else {
             return Ok(());
         };
+        drop(slot);
         let handle = std::mem::take(&mut graph.handle);
         if !graph.context.is_alive() {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _entered = graph.context.enter()?;
         driver!(cuGraphDestroy(handle as sys::CUgraph))
     }
 
@@ -251,15 +254,18 @@ impl Exec {
     /// they have. Again is harmless. `cuGraphExecDestroy`
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
-        let Some(exec) = self.lock().take() else {
+        let mut slot = self.lock();
+        let entered = slot.as_ref().map(|exec| exec.context.enter_if_alive());
+        let _entered = entered.transpose()?;
+        let Some(exec) = slot.take() else {
             return Ok(());
         };
+        drop(slot);
         let handle = exec.handle.swap(0, Ordering::Relaxed);
         if !exec.context.is_alive() {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _entered = exec.context.enter()?;
         driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
     }
 
