@@ -92,12 +92,11 @@ let modules s =
   let f = Module.get_function m ~name:"bump_table" in
   let table, size = Module.get_global m ~name:"table" in
   expect_int "its size" 64 (Unsigned.Size_t.to_int size);
-  let attributes = Module.get_attributes f in
+  let attributes = Module.Func.get_attributes f in
   if attributes.max_threads_per_block < 32 then failwith "too few threads";
-  Module.set_max_dynamic_shared_size f 1024;
-  if Module.max_active_blocks_per_multiprocessor ~block_size:32 f < 1 then
-    failwith "no block fits";
-  if (Module.suggest_launch f).block_dim_x < 1 then failwith "no block size";
+  Module.Func.set_max_dynamic_shared_size f 1024;
+  if Module.Func.max_active_blocks ~block_size:32 f < 1 then failwith "no block fits";
+  if (Module.Func.suggest_launch f).block_dim_x < 1 then failwith "no block size";
   run f ~threads:1 s [ Int 2 ];
   Stream.synchronize s;
   expect_ints "the variable" [ 1; 2; 4; 4 ] (read ~n:4 table);
@@ -402,20 +401,21 @@ let contexts s =
   let before = Context.get_current () in
   let other = Context.create [ SCHED_AUTO ] (Device.get ~ordinal:0) in
   (fun () ->
-      ignore (Context.get_flags ());
-      Context.set_limit STACK_SIZE (Context.get_limit STACK_SIZE);
-      let q = device_ints ~value:3 1 and own = stream () in
-      Context.synchronize ();
-      Stream.synchronize own;
-      expect_ints "in the other one" [ 3 ] (read q);
-      let popped = Context.pop_current () in
-      Context.push_current popped;
-      let p = Context.pop_current () in
-      ignore (Sys.opaque_identity (p, other));
-      Context.set_current before;
-      (* Its own context is entered for each call. *)
-      Deviceptr.memset_d32 q (Unsigned.UInt32.of_int 4) ~length:1;
-      expect_ints "from outside" [ 4 ] (read q)) ();
+    ignore (Context.get_flags ());
+    Context.set_limit STACK_SIZE (Context.get_limit STACK_SIZE);
+    let q = device_ints ~value:3 1 and own = stream () in
+    Context.synchronize ();
+    Stream.synchronize own;
+    expect_ints "in the other one" [ 3 ] (read q);
+    let popped = Context.pop_current () in
+    Context.push_current popped;
+    let p = Context.pop_current () in
+    ignore (Sys.opaque_identity (p, other));
+    Context.set_current before;
+    (* Its own context is entered for each call. *)
+    Deviceptr.memset_d32 q (Unsigned.UInt32.of_int 4) ~length:1;
+    expect_ints "from outside" [ 4 ] (read q))
+    ();
   work s
 
 let device s =
@@ -442,7 +442,9 @@ let domain s =
     Stream.synchronize own;
     expect_ints "its own" [ 1 ] (read q)
   in
-  let other = Domain.spawn (fun () -> match work () with () -> None | exception e -> Some e) in
+  let other =
+    Domain.spawn (fun () -> match work () with () -> None | exception e -> Some e)
+  in
   let mine = match Graph.launch exec s with () -> None | exception e -> Some e in
   Option.iter raise (Domain.join other);
   Option.iter raise mine;
@@ -453,16 +455,16 @@ let domain s =
 let reset s =
   let d = Device.get ~ordinal:0 in
   let p = device_ints 1 in
-  let exec = Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ])) in
+  let exec =
+    Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ]))
+  in
   Device.primary_ctx_reset d;
   ignore (must_fail "a launch in a dead context" (fun () -> Graph.launch exec s));
   Graph.exec_destroy exec;
   Deviceptr.mem_free p
 
 let all =
-  let each name f =
-    List.map (fun mode -> (name ^ " " ^ mode_name mode, f mode)) modes
-  in
+  let each name f = List.map (fun mode -> (name ^ " " ^ mode_name mode, f mode)) modes in
   [ ("work", work); ("synchronous", synchronous); ("fills", fills); ("events", events) ]
   @ [ ("delimited events", delimited_events); ("modules", modules) ]
   @ each "graph" graph

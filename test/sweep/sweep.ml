@@ -19,14 +19,14 @@ let patience = 60
 
 let chosen scenario =
   let all = Array.of_list (Trial.troubles scenario) in
-  if Array.length all > !sample then (
-    let state = Random.State.make [| !seed; Hashtbl.hash (fst scenario) |] in
-    for i = Array.length all - 1 downto 1 do
-      let j = Random.State.int state (i + 1) in
-      let x = all.(i) in
-      all.(i) <- all.(j);
-      all.(j) <- x
-    done);
+  (if Array.length all > !sample then
+     let state = Random.State.make [| !seed; Hashtbl.hash (fst scenario) |] in
+     for i = Array.length all - 1 downto 1 do
+       let j = Random.State.int state (i + 1) in
+       let x = all.(i) in
+       all.(i) <- all.(j);
+       all.(j) <- x
+     done);
   Array.sub all 0 (min !sample (Array.length all))
 
 (* In the worker. A line for each trial before it begins, and one with "!" for what went wrong. *)

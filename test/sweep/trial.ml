@@ -9,11 +9,14 @@ type trouble =
       (** The driver refuses one call of the library. *)
   | Collecting of int  (** The garbage collector runs after one call of the program. *)
   | Collecting_always  (** After each of them. *)
+  | Storming
+      (** Another domain collects all the time, and every driver call takes its time. *)
 
 let name = function
   | Failing { func; nth; error } -> Printf.sprintf "%s@%d=%s" func nth error
   | Collecting n -> Printf.sprintf "collected after call %d" n
   | Collecting_always -> "collected after each call"
+  | Storming -> "collected all the time"
 
 (* Collects all that can be, and makes a call that gives back what was found. *)
 let collect () =
@@ -34,6 +37,19 @@ let hooked hook f =
   Cuda.cuda_call_hook := Some called;
   Fun.protect f ~finally:(fun () -> Cuda.cuda_call_hook := None);
   Atomic.get calls
+
+(* Runs [f] while another domain collects without a pause. *)
+let in_storm f =
+  let over = Atomic.make false in
+  let storm () =
+    while not (Atomic.get over) do
+      Gc.compact ()
+    done
+  in
+  let domain = Domain.spawn storm in
+  Fun.protect f ~finally:(fun () ->
+      Atomic.set over true;
+      Domain.join domain)
 
 let make_current () = Context.set_current (Context.get_primary (Device.get ~ordinal:0))
 
@@ -114,12 +130,15 @@ let attempt (scenario, run) trouble s =
       let raised = ref None in
       ignore (hooked (fun _ -> collect ()) (fun () -> raised := run ()));
       !raised
+  | Storming ->
+      set_failing "*~20us";
+      Fun.protect ~finally:(fun () -> set_failing "") (fun () -> in_storm run)
 
 (* Objects that the driver was told to keep. *)
 let may_stay = function
   | Failing { func; _ } ->
       Option.value ~default:[] (List.assoc_opt func Functions.releases)
-  | Collecting _ | Collecting_always -> []
+  | Collecting _ | Collecting_always | Storming -> []
 
 let check_ledger trouble before =
   let after = settle () in
@@ -132,7 +151,8 @@ let check_ledger trouble before =
       (String.concat ", "
          (List.map
             (fun (kind, n) ->
-              Printf.sprintf "%d %s instead of %d are live" n kind (List.assoc kind before))
+              Printf.sprintf "%d %s instead of %d are live" n kind
+                (List.assoc kind before))
             extra))
 
 (* Raises [Failure] for whatever is wrong. *)
@@ -145,7 +165,7 @@ let run (scenario, f) trouble =
   (let s = stream () in
    let raised = attempt (scenario, f) trouble s in
    (match (trouble, raised) with
-   | (Collecting _ | Collecting_always), Some e ->
+   | (Collecting _ | Collecting_always | Storming), Some e ->
        failwith ("a collection made a call fail: " ^ Printexc.to_string e)
    | _ -> ());
    make_current ();
@@ -185,8 +205,9 @@ let troubles scenario =
   let made, hooks = calls scenario in
   let failing (func, n) =
     let error nth error = Failing { func; nth; error } in
-    List.concat (List.init n (fun i -> List.map (error (i + 1)) (List.assoc func Functions.all)))
+    List.concat
+      (List.init n (fun i -> List.map (error (i + 1)) (List.assoc func Functions.all)))
   in
   List.concat_map failing made
   @ List.init hooks (fun i -> Collecting (i + 1))
-  @ [ Collecting_always ]
+  @ [ Collecting_always; Storming ]
