@@ -34,6 +34,8 @@ pub enum Release {
     Event(usize, Arc<Context>, Passing),
     /// `cuStreamDestroy`, once its pending work is done.
     Stream(usize, Arc<Context>, Arc<StreamState>),
+    /// The capture of a stream that nobody can end any more; its memory may keep the stream itself.
+    Capture(Arc<Stream>),
     /// `cuGraphDestroy`
     Graph(usize, Arc<Context>),
     /// `cuGraphExecDestroy`
@@ -116,7 +118,7 @@ impl Release {
             | Release::Stream(_, context, _)
             | Release::Graph(_, context)
             | Release::Exec(_, context) => Some(context),
-            Release::StreamMemory(_, stream) => Some(stream.context()),
+            Release::StreamMemory(_, stream) | Release::Capture(stream) => Some(stream.context()),
             Release::PrimaryContext(_) | Release::CreatedContext(_) => None,
         }
     }
@@ -180,6 +182,10 @@ fn attempt(release: Release) -> Result<()> {
         Release::Event(event, _, how) => {
             let _passage = gate::pass(how);
             driver!(cuEventDestroy_v2(event as sys::CUevent))
+        }
+        Release::Capture(stream) => {
+            capture::abandon(stream.handle());
+            Ok(())
         }
         Release::Graph(graph, _) => driver!(cuGraphDestroy(graph as sys::CUgraph)),
         Release::Exec(exec, _) => {
