@@ -222,6 +222,26 @@ let left_by_drop s =
   Stream.synchronize s;
   expect_ints "the dropped one did nothing" [ 1 ] (read p)
 
+(* The same, where memory that was allocated on the stream is still in use. *)
+let left_with_memory s =
+  let leave () =
+    let own = stream () in
+    let p = Stream.mem_alloc own ~size_in_bytes:4 in
+    set own p 6 ~n:1;
+    Stream.synchronize own;
+    Graph.begin_capture own;
+    set own p 7 ~n:1;
+    p
+  in
+  let p = leave () in
+  collect ();
+  ignore (Event.create ());
+  (* Refused to a thread that captures. *)
+  let q = device_ints 1 in
+  copy s ~dst:q ~src:p;
+  Stream.synchronize s;
+  expect_ints "the captured fill did not run" [ 6 ] (read q)
+
 (* Refused, and the capture goes on. *)
 let refused s =
   let p = device_ints 1 in
@@ -472,7 +492,8 @@ let all =
   @ each "fork" fork
   @ [ ("broken", broken); ("unjoined", unjoined) ]
   @ each "left by an exception" left_by_exception
-  @ [ ("left by a drop", left_by_drop); ("refused", refused) ]
+  @ [ ("left by a drop", left_by_drop); ("left with memory", left_with_memory) ]
+  @ [ ("refused", refused) ]
   @ each "releases in a capture" releases_in_capture
   @ [ ("freed by hand", freed_by_hand); ("dropped pending", dropped_pending) ]
   @ [ ("many launches", many_launches); ("stream memory", stream_memory) ]
