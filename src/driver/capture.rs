@@ -191,7 +191,10 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
             stream.handle() as sys::CUstream,
             mode
         ))?;
-        let (_, id) = info(stream.handle())?;
+        let (_, id) = info(stream.handle()).inspect_err(|_| {
+            let (_, graph) = end_in_driver(stream.handle());
+            discard(graph);
+        })?;
         let capture = Arc::new(Capture {
             id,
             origin: stream.handle(),
@@ -222,18 +225,14 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
                 "another thread ended the capture at this moment",
             ));
         }
-        let mut graph = std::ptr::null_mut();
         let alone = gate::pass(Passing::Alone);
-        let result = driver!(cuStreamEndCapture(
-            stream.handle() as sys::CUstream,
-            &mut graph
-        ));
+        let (result, graph) = end_in_driver(stream.handle());
         forget(&capture);
         drop(alone);
         let keep = recording.finish();
         match result {
             Ok(()) if !graph.is_null() => {
-                Ok(Graph::new(graph as usize, stream.context().clone(), keep))
+                Graph::new(graph as usize, stream.context().clone(), keep)
             }
             // The driver has destroyed the graph of a broken capture itself.
             Ok(()) => Err(Error::new(
@@ -250,8 +249,13 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
 /// Closes the capture that the stream with this handle began, if any, and forgets its graph.
 pub fn abandon(origin: usize) {
     if let Some(capture) = begun_on(origin) {
-        close(&capture, || Some(gate::pass(Passing::Alone)));
+        abandon_this(&capture);
     }
+}
+
+/// Closes a capture, if it is still open, and forgets its graph.
+pub fn abandon_this(capture: &Arc<Capture>) {
+    close(capture, || Some(gate::pass(Passing::Alone)));
 }
 
 fn close(capture: &Arc<Capture>, pass: impl Fn() -> Option<Passage>) {
@@ -263,15 +267,41 @@ fn close(capture: &Arc<Capture>, pass: impl Fn() -> Option<Passage>) {
         return;
     };
     recording.ended = true;
-    let mut graph = std::ptr::null_mut();
-    // A refusal, as by a thread other than the one that began, ends the capture all the same.
-    // SAFETY: an open capture's stream is alive; its release closes the capture first.
-    let status = unsafe { sys::cuStreamEndCapture(capture.origin as sys::CUstream, &mut graph) };
+    let (_, graph) = end_in_driver(capture.origin);
     forget(capture);
     drop(alone);
     drop(recording.finish());
-    if status == CUresult::CUDA_SUCCESS && !graph.is_null() {
-        // SAFETY: the driver has just handed this graph over and nobody else has seen it.
+    discard(graph);
+}
+
+/// Ends the driver's capture that the stream with this handle began. A refusal, as by a thread other
+/// than the one that began, ends the capture all the same; should it not have, a second call does.
+/// `cuStreamEndCapture`
+fn end_in_driver(origin: usize) -> (Result<()>, sys::CUgraph) {
+    let stream = origin as sys::CUstream;
+    let mut graph = std::ptr::null_mut();
+    let ended = driver!(cuStreamEndCapture(stream, &mut graph));
+    if ended.is_ok() {
+        return (ended, graph);
+    }
+    let idle = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let mut now = idle;
+    // SAFETY: an open capture's stream is alive; its release closes the capture first.
+    let asked = unsafe { sys::cuStreamIsCapturing(stream, &mut now) };
+    if asked == CUresult::CUDA_SUCCESS && now != idle {
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: as above.
+        if unsafe { sys::cuStreamEndCapture(stream, &mut graph) } == CUresult::CUDA_SUCCESS {
+            discard(graph);
+        }
+    }
+    (ended, std::ptr::null_mut())
+}
+
+/// Destroys a graph that the driver has just handed over and nobody else has seen.
+fn discard(graph: sys::CUgraph) {
+    if !graph.is_null() {
+        // SAFETY: see above.
         let _ = unsafe { sys::cuGraphDestroy(graph) };
     }
 }

@@ -230,6 +230,11 @@ impl Context {
         Ok(Entered { pushed: true })
     }
 
+    /// [`Context::enter`] where a context that was reset is no error.
+    pub fn enter_if_alive(&self) -> Result<Option<Entered>> {
+        self.is_alive().then(|| self.enter()).transpose()
+    }
+
     /// An error if the context was reset since.
     pub fn check_alive(&self) -> Result<()> {
         library::ready()?;

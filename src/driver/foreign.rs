@@ -94,7 +94,7 @@ pub fn graph(handle: usize, whose: Whose) -> Result<Arc<Graph>> {
         &mut nodes
     ))?;
     let context = Context::current()?;
-    Ok(Graph::owned(handle, context, KeepSet::default(), whose))
+    Graph::owned(handle, context, KeepSet::default(), whose)
 }
 
 /// An executable graph, launched on streams of the current context.

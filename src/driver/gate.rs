@@ -12,7 +12,7 @@
 //! runtime lock held.
 
 use super::capture;
-use cudarc::driver::sys::{self, CUstreamCaptureMode};
+use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};
 use std::cell::Cell;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Duration;
@@ -110,7 +110,8 @@ pub fn pass_alone_within(patience: Duration) -> Option<Passage> {
 
 /// The calling thread's capture mode is another one while this lives.
 pub struct ThreadMode {
-    previous: CUstreamCaptureMode,
+    /// Nothing if the driver has refused to change it.
+    previous: Option<CUstreamCaptureMode>,
 }
 
 impl ThreadMode {
@@ -125,16 +126,21 @@ impl ThreadMode {
     }
 
     fn exchange(mut mode: CUstreamCaptureMode) -> ThreadMode {
-        // SAFETY: exchanges one word; it has no way to fail with a valid mode.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
-        ThreadMode { previous: mode }
+        // SAFETY: exchanges one word.
+        let status = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+        let changed = status == CUresult::CUDA_SUCCESS;
+        ThreadMode {
+            previous: changed.then_some(mode),
+        }
     }
 }
 
 impl Drop for ThreadMode {
     fn drop(&mut self) {
-        // SAFETY: as in `exchange`.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.previous) };
+        if let Some(mut mode) = self.previous {
+            // SAFETY: as in `exchange`.
+            let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+        }
     }
 }
 

@@ -53,12 +53,17 @@ impl Drop for LiveGraph {
 
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
-    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Arc<Graph> {
+    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Result<Arc<Graph>> {
         Graph::owned(handle, context, keep, Whose::Ours)
     }
 
     /// A graph, and whose it is.
-    pub fn owned(handle: usize, context: Arc<Context>, keep: KeepSet, whose: Whose) -> Arc<Graph> {
+    pub fn owned(
+        handle: usize,
+        context: Arc<Context>,
+        keep: KeepSet,
+        whose: Whose,
+    ) -> Result<Arc<Graph>> {
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
@@ -67,16 +72,15 @@ impl Graph {
             whose,
         };
         let mut nodes = 0;
-        let counted = driver!(cuGraphGetNodes(
+        driver!(cuGraphGetNodes(
             live.handle as sys::CUgraph,
             std::ptr::null_mut(),
             &mut nodes
-        ));
-        let nodes = counted.map_or(0, |()| nodes);
-        Arc::new(Graph {
+        ))?;
+        Ok(Arc::new(Graph {
             slot: Mutex::new(Some(live)),
             nodes,
-        })
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LiveGraph>> {
@@ -129,6 +133,9 @@ impl Graph {
                 "the graph is borrowed; its owner destroys it",
             ));
         }
+        let entered = slot.as_ref().map(|graph| graph.context.enter_if_alive());
+        // Gone for the program only once nothing but the driver can refuse.
+        let _entered = entered.transpose()?;
         let Some(mut graph) = slot.take() else {
             return Ok(());
         };
@@ -138,7 +145,6 @@ impl Graph {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _entered = graph.context.enter()?;
         driver!(cuGraphDestroy(handle as sys::CUgraph))
     }
 
@@ -292,6 +298,8 @@ impl Exec {
                 "the exec is borrowed; its owner destroys it",
             ));
         }
+        let entered = slot.as_ref().map(|exec| exec.context.enter_if_alive());
+        let _entered = entered.transpose()?;
         let Some(exec) = slot.take() else {
             return Ok(());
         };
@@ -301,7 +309,6 @@ impl Exec {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _entered = exec.context.enter()?;
         driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
     }
 

@@ -174,12 +174,13 @@ impl Allocation {
             }
             _ => {}
         }
+        // Before the memory counts as given back: this may fail.
+        let _entered = self.context.enter_if_alive()?;
         self.free_by(|address| {
             if !self.context.is_alive() {
                 return Ok(());
             }
             let _relaxed = ThreadMode::relaxed();
-            let _entered = self.context.enter()?;
             let _waiting = Waiting::begin();
             driver!(cuMemFree_v2(address))
         })
@@ -218,7 +219,15 @@ impl Allocation {
             self.state.fetch_or(DEAD, Ordering::AcqRel);
             return Ok(());
         }
-        self.free_by(|address| stream.free(address))
+        let _entered = stream.context().enter()?;
+        let mut called = false;
+        self.free_by(|address| stream.free(address, &mut called))
+            .inspect_err(|_| {
+                if !called && matches!(self.owner, Owner::Stream(_)) {
+                    // Nobody has given it back: its release will.
+                    self.state.fetch_and(!RETURNED, Ordering::AcqRel);
+                }
+            })
     }
 
     /// Marks the memory dead, and calls `give_back` unless something holds it or it goes otherwise.

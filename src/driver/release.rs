@@ -12,7 +12,7 @@ use super::pressure::Waiting;
 use super::queue::StreamState;
 use super::retain::Shared;
 use super::stream::Stream;
-use super::{driver, library, Result};
+use super::{driver, library, Error, Result};
 use crossbeam_queue::SegQueue;
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +37,8 @@ pub enum Release {
     /// Nothing to destroy: work of a stream that another library owns, to be done before what it uses
     /// may go.
     StreamWork(Arc<Context>, Arc<StreamState>),
+    /// The capture of a stream that nobody can end any more; its memory may keep the stream itself.
+    Capture(Arc<Stream>),
     /// `cuGraphDestroy`
     Graph(usize, Arc<Context>),
     /// `cuGraphExecDestroy`
@@ -109,19 +111,46 @@ fn retry_lingering() {
     waiting.into_iter().for_each(run);
 }
 
-fn run(release: Release) {
-    let _relaxed = ThreadMode::relaxed();
-    if let Err(error) = attempt(release) {
-        // A context that is gone has taken its handles along.
-        let gone = [
-            CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
-            CUresult::CUDA_ERROR_DEINITIALIZED,
-            CUresult::CUDA_ERROR_INVALID_CONTEXT,
-        ];
-        if !gone.iter().any(|status| error.is(*status)) {
-            FAILED.fetch_add(1, Ordering::Relaxed);
+impl Release {
+    /// The context that must be current for it.
+    fn context(&self) -> Option<&Arc<Context>> {
+        match self {
+            Release::Memory(_, context)
+            | Release::Module(_, context)
+            | Release::Event(_, context, _)
+            | Release::Stream(_, context, _)
+            | Release::StreamWork(context, _)
+            | Release::Graph(_, context)
+            | Release::Exec(_, context) => Some(context),
+            Release::StreamMemory(_, stream) | Release::Capture(stream) => Some(stream.context()),
+            Release::PrimaryContext(_) | Release::CreatedContext(_) => None,
         }
     }
+}
+
+fn run(release: Release) {
+    let _relaxed = ThreadMode::relaxed();
+    let context = release.context().cloned();
+    let _entered = match context.as_ref().map(|context| context.enter()).transpose() {
+        Ok(entered) => entered,
+        Err(error) if is_gone(&error) => return,
+        // Its turn comes again.
+        Err(_) => return linger(release),
+    };
+    if attempt(release).is_err_and(|error| !is_gone(&error)) {
+        FAILED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the context is gone and has taken its handles along.
+fn is_gone(error: &Error) -> bool {
+    [
+        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUresult::CUDA_ERROR_DEINITIALIZED,
+        CUresult::CUDA_ERROR_INVALID_CONTEXT,
+    ]
+    .iter()
+    .any(|status| error.is(*status))
 }
 
 fn linger(release: Release) {
@@ -129,17 +158,19 @@ fn linger(release: Release) {
     lingering.push(release);
 }
 
-fn destroy_events(events: Vec<usize>) -> Result<()> {
+/// Destroys the events of a stream that is gone; each that the driver refuses counts as a failure.
+fn destroy_events(events: Vec<usize>) {
     for event in events {
-        driver!(cuEventDestroy_v2(event as sys::CUevent))?;
+        if driver!(cuEventDestroy_v2(event as sys::CUevent)).is_err() {
+            FAILED.fetch_add(1, Ordering::Relaxed);
+        }
     }
-    Ok(())
 }
 
+/// In the release's own context.
 fn attempt(release: Release) -> Result<()> {
     match release {
-        Release::Memory(address, context) => {
-            let _entered = context.enter()?;
+        Release::Memory(address, _) => {
             let _waiting = Waiting::begin();
             driver!(cuMemFree_v2(address))
         }
@@ -149,8 +180,7 @@ fn attempt(release: Release) -> Result<()> {
             }
             Ok(())
         }
-        Release::Module(module, context) => {
-            let _entered = context.enter()?;
+        Release::Module(module, _) => {
             let _waiting = Waiting::begin();
             driver!(cuModuleUnload(module as sys::CUmodule))
         }
@@ -162,40 +192,42 @@ fn attempt(release: Release) -> Result<()> {
             let _waiting = Waiting::begin();
             driver!(cuCtxDestroy_v2(context as sys::CUcontext))
         }
-        Release::Event(event, context, how) => {
-            let _entered = context.enter()?;
+        Release::Event(event, _, how) => {
             let _passage = gate::pass(how);
             driver!(cuEventDestroy_v2(event as sys::CUevent))
         }
-        Release::Graph(graph, context) => {
-            let _entered = context.enter()?;
-            driver!(cuGraphDestroy(graph as sys::CUgraph))
+        Release::Capture(stream) => {
+            // Begun through this very value: another one may stand for the same stream.
+            let begun = stream.state().lock().capture.take();
+            if let Some(begun) = begun {
+                capture::abandon_this(&begun);
+            }
+            Ok(())
         }
-        Release::Exec(exec, context) => {
-            let _entered = context.enter()?;
+        Release::Graph(graph, _) => driver!(cuGraphDestroy(graph as sys::CUgraph)),
+        Release::Exec(exec, _) => {
             let _waiting = Waiting::begin();
             driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
         }
         Release::StreamWork(context, state) => {
-            let _entered = context.enter()?;
             if !state.is_done_by_markers() {
-                linger(Release::StreamWork(context.clone(), state));
+                linger(Release::StreamWork(context, state));
                 return Ok(());
             }
-            destroy_events(state.release_all())
+            destroy_events(state.release_all());
+            Ok(())
         }
         Release::Stream(stream, context, state) => {
-            let _entered = context.enter()?;
             capture::abandon(stream);
             // Destroying a stream does not wait for its work, so what that work uses stays until
             // the stream is known to be idle.
             // SAFETY: the handle is destroyed only below.
             let status = unsafe { sys::cuStreamQuery(stream as sys::CUstream) };
             if status == CUresult::CUDA_ERROR_NOT_READY {
-                linger(Release::Stream(stream, context.clone(), state));
+                linger(Release::Stream(stream, context, state));
                 return Ok(());
             }
-            destroy_events(state.release_all())?;
+            destroy_events(state.release_all());
             // It may have joined a capture that another library began.
             let _alone = gate::pass(Passing::Alone);
             driver!(cuStreamDestroy_v2(stream as sys::CUstream))

@@ -376,6 +376,15 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// The program has let go of the stream: a capture that it began is closed by the next drain.
+    pub fn let_go(self: &Arc<Self>) {
+        if capture::any_open() {
+            release::queue(Release::Capture(self.clone()));
+        }
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.handle != 0 {

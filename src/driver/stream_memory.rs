@@ -34,11 +34,12 @@ impl Stream {
         Ok((address, memory))
     }
 
-    /// Frees in stream order; the stream is not capturing. `cuMemFreeAsync`
-    pub fn free(self: &Arc<Self>, address: u64) -> Result<()> {
-        let _entered = self.context().enter()?;
+    /// Frees in stream order; the stream is not capturing and its context is current. `called` tells
+    /// whether it came to asking the driver. `cuMemFreeAsync`
+    pub fn free(self: &Arc<Self>, address: u64, called: &mut bool) -> Result<()> {
         self.submit(Operands::new(), |stream| {
             let _shield = Shield::harmless(Passing::By);
+            *called = true;
             driver!(cuMemFreeAsync(address, stream))
         })
     }
@@ -59,15 +60,15 @@ impl Stream {
         Ok(own)
     }
 
-    /// Gives memory back that nothing needs any more; false if that must wait, since the stream is busy
-    /// with a call or captures.
+    /// Gives memory back that nothing needs any more, with its context current; false if that must wait,
+    /// since the stream is busy with a call or captures.
     pub fn take_back(&self, address: u64) -> Result<bool> {
-        let _entered = self.context().enter()?;
         let Some(_quiet) = self.state().try_lock() else {
             return Ok(false);
         };
         let null = self.handle() == 0;
-        let capturing = !null && self.is_capturing()?;
+        // As long as it cannot be told, the memory waits.
+        let capturing = !null && self.is_capturing().unwrap_or(true);
         let _passage = gate::pass(if null { Passing::Together } else { Passing::By });
         let capturing =
             capturing || null && capture::refuse_null_stream("", self.context().handle()).is_err();

@@ -20,6 +20,14 @@ pub enum StreamBlock {
     Null,
 }
 
+impl Drop for StreamBlock {
+    fn drop(&mut self) {
+        if let StreamBlock::Owned(stream) = self {
+            stream.let_go();
+        }
+    }
+}
+
 impl Boxed for StreamBlock {
     const NAME: &'static CStr = c"cudagraph.stream";
     fn weight(&self) -> usize {

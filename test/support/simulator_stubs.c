@@ -18,6 +18,13 @@ value support_count(value function, value kind)
     return Val_long(f ? (long)f(String_val(kind)) : -1);
 }
 
+value support_calls_of_all(value unit)
+{
+    uint64_t (*f)(const char *) = (uint64_t (*)(const char *))find("cusimCalls");
+    (void)unit;
+    return Val_long(f ? (long)f(NULL) : -1);
+}
+
 value support_call(value function)
 {
     void (*f)(void) = (void (*)(void))find(String_val(function));

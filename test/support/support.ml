@@ -26,12 +26,23 @@ module Simulator = struct
   external count : string -> string -> int = "support_count"
   external call : string -> unit = "support_call"
   external fail : string -> int = "support_fail"
+  external calls_of_all : unit -> int = "support_calls_of_all"
 
   let present () = contains (Cuda.driver_description ()) "simulator"
   let live kind = count "cusimLive" kind
   let faults () = count "cusimFaults" ""
   let bad_handles () = count "cusimBadHandles" ""
   let calls name = count "cusimCalls" name
+
+  (* Everything that the simulator counts, by kind. *)
+  let kinds =
+    [
+      "context"; "module"; "stream"; "event"; "graph"; "exec"; "memory"; "async"; "host";
+      "object"; "pool";
+    ]
+  [@@ocamlformat "disable"]
+
+  let ledger () = List.map (fun kind -> (kind, live kind)) kinds
 
   (* Runs [f] while whatever is enqueued stays pending. *)
   let paused f =

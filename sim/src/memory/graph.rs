@@ -23,6 +23,8 @@ pub struct GraphMemory {
 }
 
 static KNOWN: Mutex<Option<HashMap<u64, Weak<GraphMemory>>>> = Mutex::new(None);
+/// What was made and not freed: it can be freed also when its graph is gone.
+static OUTSTANDING: Mutex<Option<HashMap<u64, Arc<GraphMemory>>>> = Mutex::new(None);
 static USED: AtomicU64 = AtomicU64::new(0);
 static HIGH: AtomicU64 = AtomicU64::new(0);
 
@@ -47,16 +49,23 @@ impl GraphMemory {
     }
 
     /// A launch will make it.
-    pub fn promise(&self) {
+    pub fn promise(self: &Arc<Self>) {
         self.outstanding.store(true, Ordering::Release);
+        lock(&OUTSTANDING)
+            .get_or_insert_with(HashMap::new)
+            .insert(self.address, self.clone());
     }
 
     /// Something will free it. An error if nothing is there to be freed.
     pub fn give_up(&self) -> Result<()> {
-        match self.outstanding.swap(false, Ordering::AcqRel) {
-            true => Ok(()),
-            false => Err(INVALID_VALUE),
+        if !self.outstanding.swap(false, Ordering::AcqRel) {
+            return Err(INVALID_VALUE);
         }
+        // Dropped after the lock.
+        let _outstanding = lock(&OUTSTANDING)
+            .as_mut()
+            .and_then(|all| all.remove(&self.address));
+        Ok(())
     }
 
     /// Whether it was made, or will be, and not freed.
