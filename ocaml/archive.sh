@@ -1,20 +1,25 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE OUTPUT FILE...: one object that shows only the functions that the files name:
-# as "cudagraph_x" in OCaml, as cudagraph_c_x in C.
+# archive.sh RUST_ARCHIVE RUST_SHARED RAW_ML ARCHIVE SHARED: what OCaml links. Only the functions that
+# RAW_ML names stay visible, so that it can be linked beside another library made by Rust, of whatever
+# version. Where the linker cannot do that, the libraries are taken as Rust made them.
 set -eu
-input=$1 output=$2
-shift 2
+rust_archive=$1 rust_shared=$2 raw=$3 archive=$4 shared=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -ohE '"cudagraph_[a-z0-9_]*"|cudagraph_c_[a-z_]*' "$@" | tr -d '"' | sort -u >"$work/exports"
 case $(uname -s) in
 Linux)
+    grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
     # shellcheck disable=SC2046
-    ld -r --gc-sections $(sed 's/^/-u /' "$work/exports") "$input" -o "$work/core.o"
-    objcopy --strip-debug --keep-global-symbols="$work/exports" \
+    ld -r --gc-sections $(sed 's/^/-u /' "$work/exports") "$rust_archive" -o "$work/core.o"
+    objcopy --strip-unneeded --keep-global-symbols="$work/exports" \
         --remove-section=.llvmbc --remove-section=.llvmcmd "$work/core.o"
-    rm -f "$output"
-    ar rcs "$output" "$work/core.o"
+    rm -f "$archive" "$shared"
+    ar rcs "$archive" "$work/core.o"
+    # shellcheck disable=SC2046
+    ${CC:-cc} -shared -o "$shared" "$work/core.o" $(tr -d '()' <link_flags.sexp)
     ;;
-*) cp "$input" "$output" ;;
+*)
+    cp "$rust_archive" "$archive"
+    cp "$rust_shared" "$shared"
+    ;;
 esac

@@ -42,9 +42,9 @@ missing() {
 }
 
 cargo_version=$(cargo --version 2>/dev/null | awk '{ print $2 }')
-if ! at_least 1.82 "${cargo_version:-0}"; then
+if ! at_least 1.85 "${cargo_version:-0}"; then
     found="cargo ${cargo_version:-was not} found on the PATH"
-    echo "cudagraph is built with Rust 1.82 or newer; $found." >&2
+    echo "cudagraph is built with Rust 1.85 or newer; $found." >&2
     echo "Install Rust with rustup, or the package cargo of your system where that is new enough." >&2
     exit 1
 fi
