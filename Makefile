@@ -1,6 +1,5 @@
-.PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
-  lint lint-rust-layout lint-rust lint-ocaml-layout clean \
-  bench bench-smoke bench-instructions
+.PHONY: help setup build demo test test-rust test-ocaml test-full \
+  lint lint-rust-layout lint-rust lint-ocaml-layout dist clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,6 +53,9 @@ lint-rust: setup
 lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \
 	else echo "ocamlformat is not installed: the layout of OCaml files is not checked"; fi
+
+dist: ## make the release archive, crates included
+	@sh scripts/dist.sh
 
 clean: ## remove what was built
 	dune clean
