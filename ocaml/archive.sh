@@ -9,8 +9,10 @@ trap 'rm -rf "$work"' EXIT
 case $(uname -s) in
 Linux)
     grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
+    # Section groups are dissolved: the linker would take ours for another archive's of the same name, and the
+    # symbol in it is no longer visible to that archive.
     # shellcheck disable=SC2046
-    ld -r --gc-sections $(sed 's/^/-u /' "$work/exports") "$rust_archive" -o "$work/core.o"
+    ld -r --gc-sections --force-group-allocation $(sed 's/^/-u /' "$work/exports") "$rust_archive" -o "$work/core.o"
     objcopy --strip-unneeded --keep-global-symbols="$work/exports" \
         --remove-section=.llvmbc --remove-section=.llvmcmd "$work/core.o"
     rm -f "$archive" "$shared"

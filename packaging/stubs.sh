@@ -33,9 +33,10 @@ package conf-rust-2024 1 'flags: conf' 'build: [
   ["cargo" "--version"]
   ["sh" "-c" "echo \"fn main() {}\" >test.rs && rustc --edition 2024 test.rs"]
 ]'
-for name in sexplib0 ctypes alcotest qcheck; do
-    library "$name" 0
-done
+library sexplib0 v0.16
+library ctypes 0.21
 library integers 0.7.0
+library alcotest 1.7
+library qcheck 0.21
 # The library of odoc is no part of Debian's package.
 ! command -v odoc >/dev/null 2>&1 || package odoc "$(odoc --version)" 'depends: ["ocaml"]'
