@@ -2,6 +2,7 @@
 # cargo.sh PACKAGE FILE...: builds a crate of this workspace and copies the files it makes to the
 # current folder. Run by dune, inside _build/default/<folder>. Shared libraries are asked for, and
 # copied, under their name on Linux.
+# cargo.sh --check: fails where Rust is missing or too old, and says so.
 # cargo.sh --link-flags: the C libraries that a program with Rust inside needs, as an S-expression.
 set -eu
 here=$PWD
@@ -28,6 +29,7 @@ check() { # check NAME COMMAND: refuses what is missing or older than wanted
 rustc=${RUSTC:-rustc}
 check cargo cargo
 check rustc "$rustc"
+[ "$1" != --check ] || exit 0
 
 # On Windows, the Rust target whose objects OCaml's own C compiler can link; elsewhere the host.
 case $(ocamlc -config-var system 2>/dev/null || true) in

@@ -4,8 +4,15 @@
 # a project outside the tree that runs a graph on the simulator; `opam remove`, which must leave nothing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+fail() {
+    echo "opam_test: $1" >&2
+    exit 1
+}
 
 if [ "${1:-}" != --inside ]; then
+    for tool in opam python3 unshare; do
+        command -v "$tool" >/dev/null 2>&1 || fail "$tool is not installed"
+    done
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     archive=$(cd "$here/.." && sh scripts/dist.sh)
@@ -39,10 +46,6 @@ mount -o remount,bind,ro "$work/home"
 export HOME="$work/home" CARGO_HOME="$work/home/.cargo" OPAMROOT="$work/opam" OPAMROOTISOK=1 OPAMYES=1 \
     OPAMCOLOR=never OPAMNODEPEXTS=1 CUDAGRAPH_DRIVER=sim DUNE_CACHE=disabled
 unset OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
-fail() {
-    echo "opam_test: $1" >&2
-    exit 1
-}
 ! touch "$HOME/x" 2>/dev/null || fail "the home can be written"
 [ "$(wc -l </proc/net/route)" -le 1 ] || fail "there is a route to a network"
 
@@ -61,11 +64,16 @@ contents() {
 }
 contents >"$work/before"
 
+# shellcheck disable=SC2086
 opam install --verbose $option cudagraph >"$work/log" 2>&1 || {
     cat "$work/log"
     fail "cudagraph could not be installed"
 }
 contents >"$work/installed"
+if [ -n "$option" ]; then
+    suites=$(grep -c 'Test Successful' "$work/log") || fail "no test ran"
+    echo "opam_test: $suites test suites passed"
+fi
 echo "opam_test: installed $(comm -13 "$work/before" "$work/installed" | wc -l) files"
 
 cd "$work/project"

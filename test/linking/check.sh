@@ -81,8 +81,11 @@ dune_top() {
     (cd project && dune top --root . 2>/dev/null >../top.init) &&
         cat top.init program.ml >top.ml && ocaml -noinit top.ml
 }
-dune_utop() {
-    printf '#use "%s/program.ml";;\n#quit;;\n' "$work" | dune utop --root project --display=quiet lib -- -implicit-bindings
+dune_toplevel() { # an executable toplevel with the library in it, which is how dune makes utop
+    rm -rf project && mkdir project && cp program.ml project/
+    echo '(lang dune 3.0)' >project/dune-project
+    echo '(toplevel (name top) (libraries cudagraph.cuda))' >project/dune
+    (cd project && dune exec --root . --display=quiet -- ./top.exe -noinit program.ml)
 }
 
 way native native
@@ -97,11 +100,7 @@ way "bytecode plugin" plugin_bytecode
 way "dune, profile dev" profile dev
 way "dune, profile release" profile release
 way "dune top" dune_top
-if ocamlfind query utop >/dev/null 2>&1; then
-    way "dune utop" dune_utop
-else
-    echo "linking: dune utop: skipped, utop is not installed"
-fi
+way "a toplevel built by dune" dune_toplevel
 way "beside another Rust library" other_rust
 way "beside another Rust library, with fat LTO" other_rust -C lto=fat -C codegen-units=1
 
