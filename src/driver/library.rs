@@ -152,8 +152,11 @@ pub fn init(flags: u32) -> Result<()> {
     if loaded.is_none() {
         let found = load()?;
         require_symbols()?;
+        #[cfg(unix)]
         // SAFETY: registers a handler that only stores to an atomic.
-        unsafe { libc::pthread_atfork(None, None, Some(mark_forked)) };
+        unsafe {
+            libc::pthread_atfork(None, None, Some(mark_forked))
+        };
         *loaded = Some(found);
     }
     driver!(cuInit(flags)).map_err(|e| {
@@ -164,6 +167,7 @@ pub fn init(flags: u32) -> Result<()> {
     Ok(())
 }
 
+#[cfg(unix)]
 extern "C" fn mark_forked() {
     STATE.store(FORKED, Ordering::Release);
 }
@@ -239,8 +243,10 @@ fn load() -> Result<Loaded> {
     ))
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(target_os = "macos")))]
 const SYSTEM_NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+#[cfg(target_os = "macos")]
+const SYSTEM_NAMES: &[&str] = &["libcuda.dylib"];
 #[cfg(windows)]
 const SYSTEM_NAMES: &[&str] = &["nvcuda.dll"];
 
