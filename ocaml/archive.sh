@@ -1,27 +1,41 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE RUST_SHARED RAW_ML ARCHIVE SHARED: what OCaml links. Only the functions that
-# RAW_ML names stay visible, so that it can be linked beside another library made by Rust, of whatever
-# version. Where the linker cannot do that, the libraries are taken as Rust made them.
+# archive.sh RUST_ARCHIVE RAW_ML LINK_FLAGS ARCHIVE DLL: makes the two libraries that OCaml links of the one
+# that Rust made. Only the functions that RAW_ML names stay visible, so that they can be linked beside
+# another library made by Rust, of whatever version.
 set -eu
-rust_archive=$1 rust_shared=$2 raw=$3 archive=$4 shared=$5
+rust=$1 raw=$2 archive=$4 dll=$5
+flags=$(tr -d '()' <"$3")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-case $(uname -s) in
-Linux)
-    grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
+grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
+rm -f "$archive" "$dll"
+
+one_object() {
     # Section groups are dissolved: the linker would take ours for another archive's of the same name, and the
     # symbol in it is no longer visible to that archive.
     # shellcheck disable=SC2046
-    ld -r --gc-sections --force-group-allocation $(sed 's/^/-u /' "$work/exports") "$rust_archive" -o "$work/core.o"
+    ld -r --gc-sections --force-group-allocation $(sed 's/^/-u /' "$work/exports") "$rust" -o "$work/core.o"
     objcopy --strip-unneeded --keep-global-symbols="$work/exports" \
         --remove-section=.llvmbc --remove-section=.llvmcmd "$work/core.o"
-    rm -f "$archive" "$shared"
     ar rcs "$archive" "$work/core.o"
-    # shellcheck disable=SC2046
-    ${CC:-cc} -shared -o "$shared" "$work/core.o" $(tr -d '()' <link_flags.sexp)
+}
+
+# shellcheck disable=SC2086
+case $(uname -s) in
+Linux)
+    one_object
+    ${CC:-cc} -shared -o "$dll" "$work/core.o" $flags
+    ;;
+Darwin)
+    # Apple's tools cannot hide the symbols of an archive; those of the dll they can.
+    sed 's/^/_/' "$work/exports" >"$work/exported"
+    cp "$rust" "$archive"
+    ${CC:-cc} -shared -o "$dll" -undefined dynamic_lookup -Wl,-all_load "$rust" \
+        -Wl,-exported_symbols_list,"$work/exported" $flags
     ;;
 *)
-    cp "$rust_archive" "$archive"
-    cp "$rust_shared" "$shared"
+    # Windows: OCaml's own linker makes a dll whose missing symbols are the program's.
+    one_object
+    ocamlmklib -o cudagraph_stubs "$work/core.o" $flags
     ;;
 esac
