@@ -42,7 +42,8 @@ if [ "$1" = --link-flags ]; then
     note=$(echo | "$rustc" ${target:+--target "$target"} --crate-type staticlib \
         --print native-static-libs -o "$here/link-flags.tmp" - 2>&1) || refuse "rustc failed: $note"
     rm -f "$here/link-flags.tmp"
-    printf '(%s)\n' "$(printf '%s\n' "$note" | sed -n 's/.*native-static-libs: *//p')"
+    # The C compiler adds its own libgcc_s, or what stands for it in a static program.
+    printf '(%s)\n' "$(printf '%s\n' "$note" | sed -n 's/.*native-static-libs: *//p' | sed 's/-lgcc_s *//')"
     exit
 fi
 

@@ -81,6 +81,11 @@ dune_top() {
     (cd project && dune top --root . 2>/dev/null >../top.init) &&
         cat top.init program.ml >top.ml && ocaml -noinit top.ml
 }
+static() { # it cannot load a driver, and must say so instead of crashing
+    find_c ocamlopt -linkpkg program.ml -ccopt -static -o static.exe 2>/dev/null || return 1
+    if output=$(./static.exe 2>&1); then return 1; fi
+    printf '%s\n' "$output" | grep -q 'linked statically.*link it without -static' && echo "graph ok"
+}
 dune_toplevel() { # an executable toplevel with the library in it, which is how dune makes utop
     rm -rf project && mkdir project && cp program.ml project/
     echo '(lang dune 3.0)' >project/dune-project
@@ -101,6 +106,11 @@ way "dune, profile dev" profile dev
 way "dune, profile release" profile release
 way "dune top" dune_top
 way "a toplevel built by dune" dune_toplevel
+if echo 'int main(void) { return 0; }' | ${CC:-cc} -static -x c - -lm -o smallest.exe 2>/dev/null; then
+    way "static: a clear refusal" static
+else
+    echo "linking: static: skipped, this system has no static C library"
+fi
 way "beside another Rust library" other_rust
 way "beside another Rust library, with fat LTO" other_rust -C lto=fat -C codegen-units=1
 
