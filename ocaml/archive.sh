@@ -1,13 +1,13 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE RAW_ML LINK_FLAGS ARCHIVE DLL: makes the two libraries that OCaml links of the one
-# that Rust made. Only the functions that RAW_ML names stay visible, so that they can be linked beside
+# archive.sh RUST_ARCHIVE LINK_FLAGS ARCHIVE DLL RAW_ML...: makes the two libraries that OCaml links of the one
+# that Rust made. Only the functions that the RAW_ML name stay visible, so that they can be linked beside
 # another library made by Rust, of whatever version.
 set -eu
-rust=$1 raw=$2 archive=$4 dll=$5
-flags=$(tr -d '()' <"$3")
+rust=$1 flags=$(tr -d '()' <"$2") archive=$3 dll=$4
+shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -o '"cudagraph_[a-z0-9_]*"' "$raw" | tr -d '"' | sort -u >"$work/exports"
+grep -oh '"cudagraph_[a-z0-9_]*"' "$@" | tr -d '"' | sort -u >"$work/exports"
 rm -f "$archive" "$dll"
 
 one_object() {
