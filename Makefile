@@ -1,5 +1,6 @@
-.PHONY: help setup build demo test test-rust test-ocaml test-full \
-  lint lint-rust-layout lint-rust lint-ocaml-layout dist clean
+.PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
+  lint lint-rust-layout lint-rust lint-ocaml-layout clean \
+  bench bench-smoke bench-instructions dist
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +50,7 @@ lint-rust-layout: setup
 
 lint-rust: setup
 	cargo clippy --workspace --all-targets --locked --ignore-rust-version -- -D warnings
+	cargo clippy --all-targets --locked --ignore-rust-version --manifest-path bench/floor/Cargo.toml --target-dir target -- -D warnings
 
 lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \

@@ -1,13 +1,13 @@
 #!/bin/sh
-# archive.sh RUST_ARCHIVE LINK_FLAGS ARCHIVE DLL RAW_ML...: makes the two libraries that OCaml links of the one
-# that Rust made. Only the functions that the RAW_ML name stay visible, so that they can be linked beside
-# another library made by Rust, of whatever version.
+# archive.sh RUST_ARCHIVE LINK_FLAGS ARCHIVE DLL FILE...: makes the two libraries that OCaml links of the one that
+# Rust made. Only the functions that the files name stay visible, as "cudagraph_x" in OCaml and as cudagraph_c_x
+# in C, so that they can be linked beside another library made by Rust, of whatever version.
 set -eu
 rust=$1 flags=$(tr -d '()' <"$2") archive=$3 dll=$4
 shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -oh '"cudagraph_[a-z0-9_]*"' "$@" | tr -d '"' | sort -u >"$work/exports"
+grep -ohE '"cudagraph_[a-z0-9_]*"|cudagraph_c_[a-z_]*' "$@" | tr -d '"' | sort -u >"$work/exports"
 rm -f "$archive" "$dll"
 
 one_object() {
