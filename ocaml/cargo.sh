@@ -38,6 +38,11 @@ win64) target=x86_64-pc-windows-msvc ;;
 *) target= ;;
 esac
 
+# With musl, rustup's compiler makes static programs only, unless told that there is a shared C library.
+case $("$rustc" -vV) in
+*"host: "*-musl*) export RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=-crt-static" ;;
+esac
+
 if [ "$1" = --link-flags ]; then
     note=$(echo | "$rustc" ${target:+--target "$target"} --crate-type staticlib \
         --print native-static-libs -o "$here/link-flags.tmp" - 2>&1) || refuse "rustc failed: $note"
