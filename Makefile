@@ -1,6 +1,6 @@
 .PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
   lint lint-rust-layout lint-rust lint-ocaml-layout clean \
-  bench bench-smoke bench-instructions
+  bench bench-smoke bench-instructions dist
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,7 +20,7 @@ demo: setup ## train a small network on handwritten digits, as one captured grap
 test: test-rust test-ocaml test-nvrtc ## run all tests, on the simulator unless CUDAGRAPH_DRIVER is set
 
 test-rust: setup
-	cargo test --workspace --locked
+	cargo test --workspace --locked --ignore-rust-version
 
 test-ocaml: setup
 	dune build
@@ -30,7 +30,7 @@ test-nvrtc: setup
 	@sh scripts/test_nvrtc.sh
 
 test-full: test ## also the tests that take longer
-	cargo test --workspace --locked --release -- --ignored
+	cargo test --workspace --locked --ignore-rust-version --release -- --ignored
 
 bench: setup ## build out/bench, which measures the cost of calls on a machine with a GPU
 	@sh bench/assemble.sh
@@ -49,12 +49,15 @@ lint-rust-layout: setup
 	cargo fmt --check --manifest-path bench/floor/Cargo.toml
 
 lint-rust: setup
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy --all-targets --locked --manifest-path bench/floor/Cargo.toml --target-dir target -- -D warnings
+	cargo clippy --workspace --all-targets --locked --ignore-rust-version -- -D warnings
+	cargo clippy --all-targets --locked --ignore-rust-version --manifest-path bench/floor/Cargo.toml --target-dir target -- -D warnings
 
 lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \
 	else echo "ocamlformat is not installed: the layout of OCaml files is not checked"; fi
+
+dist: ## make the release archive, crates included
+	@sh scripts/dist.sh
 
 clean: ## remove what was built
 	dune clean

@@ -19,9 +19,4 @@ fn main() {
         "cargo:rustc-env=CUDAGRAPH_OCAML_LIB={}",
         packages.unwrap_or_default()
     );
-    // On macOS the OCaml runtime's symbols are found when the library is loaded.
-    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("macos") {
-        println!("cargo:rustc-cdylib-link-arg=-undefined");
-        println!("cargo:rustc-cdylib-link-arg=dynamic_lookup");
-    }
 }

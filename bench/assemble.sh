@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 dune build ./bench ./sim/libcudagraph_sim.so
 target=${CARGO_TARGET_DIR:-$PWD/target}
-cargo build --quiet --release --locked --manifest-path bench/floor/Cargo.toml --target-dir "$target"
+cargo build --quiet --release --locked --ignore-rust-version --manifest-path bench/floor/Cargo.toml --target-dir "$target"
 out=out/bench
 built=_build/default
 rm -rf "$out"

@@ -41,13 +41,8 @@ missing() {
     done
 }
 
-cargo_version=$(cargo --version 2>/dev/null | awk '{ print $2 }')
-if ! at_least 1.82 "${cargo_version:-0}"; then
-    found="cargo ${cargo_version:-was not} found on the PATH"
-    echo "cudagraph is built with Rust 1.82 or newer; $found." >&2
-    echo "Install Rust with rustup, or the package cargo of your system where that is new enough." >&2
-    exit 1
-fi
+# Says what is wrong with the Rust here, if something is.
+sh "$(dirname "$0")/../ocaml/cargo.sh" --check
 
 [ -n "$(missing)" ] || exit 0
 

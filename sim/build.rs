@@ -3,8 +3,12 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so");
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    match std::env::var("CARGO_CFG_TARGET_OS").as_deref() {
+        Ok("linux") => {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so");
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+        }
+        Ok("macos") => println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,libcuda.dylib"),
+        _ => {}
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod driver;
 pub mod nvrtc;
+mod os_bytes;
 // The stubs need the OCaml runtime, which a Rust test executable does not have.
 #[cfg(not(test))]
 mod stubs;

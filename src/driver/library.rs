@@ -152,8 +152,11 @@ pub fn init(flags: u32) -> Result<()> {
     if loaded.is_none() {
         let found = load()?;
         require_symbols()?;
+        #[cfg(unix)]
         // SAFETY: registers a handler that only stores to an atomic.
-        unsafe { libc::pthread_atfork(None, None, Some(mark_forked)) };
+        unsafe {
+            libc::pthread_atfork(None, None, Some(mark_forked))
+        };
         *loaded = Some(found);
     }
     driver!(cuInit(flags)).map_err(|e| {
@@ -164,6 +167,7 @@ pub fn init(flags: u32) -> Result<()> {
     Ok(())
 }
 
+#[cfg(unix)]
 extern "C" fn mark_forked() {
     STATE.store(FORKED, Ordering::Release);
 }
@@ -204,6 +208,13 @@ pub fn has(symbol: &str) -> bool {
 }
 
 fn load() -> Result<Loaded> {
+    if statically_linked() {
+        return Err(Error::new(
+            CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
+            "this program is linked statically, and such a program cannot load a driver, nor the simulator: \
+             link it without -static",
+        ));
+    }
     let choice = std::env::var_os("CUDAGRAPH_DRIVER").unwrap_or_default();
     let (candidates, label): (Vec<PathBuf>, &str) = match choice.to_str() {
         None | Some("") | Some("system") => (SYSTEM_NAMES.iter().map(PathBuf::from).collect(), ""),
@@ -239,10 +250,42 @@ fn load() -> Result<Loaded> {
     ))
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(target_os = "macos")))]
 const SYSTEM_NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+#[cfg(target_os = "macos")]
+const SYSTEM_NAMES: &[&str] = &["libcuda.dylib"];
 #[cfg(windows)]
 const SYSTEM_NAMES: &[&str] = &["nvcuda.dll"];
+
+/// Whether this program has no loader. What it opens then brings a second C library along, and crashes.
+#[cfg(target_os = "linux")]
+fn statically_linked() -> bool {
+    unsafe extern "C" fn look(
+        object: *mut libc::dl_phdr_info,
+        _size: usize,
+        loader_found: *mut c_void,
+    ) -> libc::c_int {
+        // SAFETY: the caller passes an object that is there while this runs, and the flag below.
+        unsafe {
+            let name = (*object).dlpi_name;
+            // The C library has a path; the program itself has no name, and the kernel's part no path.
+            if !name.is_null() && *name.cast::<u8>() == b'/' {
+                *loader_found.cast::<bool>() = true;
+                return 1;
+            }
+        }
+        0
+    }
+    let mut loader_found = false;
+    // SAFETY: `look` only reads what it is given, and the flag lives until the call returns.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut loader_found).cast()) };
+    !loader_found
+}
+
+#[cfg(not(target_os = "linux"))]
+fn statically_linked() -> bool {
+    false
+}
 
 /// Checks that cudarc's functions come from the library that was chosen.
 fn same_library(library: &libloading::Library, path: &Path) -> Result<()> {

@@ -8,10 +8,10 @@ use super::includes::{included, Included};
 use super::library::Nvrtc;
 use super::program::{Compiled, Request};
 use super::{Error, Result};
+use crate::os_bytes::OsStrExt;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 

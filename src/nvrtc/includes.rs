@@ -68,7 +68,7 @@ fn read_file(file: &Path) -> Option<Vec<u8>> {
 
 /// The names after `include`, `include_next` and `__has_include`, and whether one is not written out.
 fn names_in(text: &[u8]) -> (Vec<PathBuf>, bool) {
-    use std::os::unix::ffi::OsStrExt;
+    use crate::os_bytes::OsStrExt;
     let mut names = Vec::new();
     let mut computed = false;
     let mut rest = text;

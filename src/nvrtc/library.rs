@@ -2,11 +2,13 @@
 
 use super::places::{places, Place, NAMES};
 use super::{headers, Error, Result};
+#[cfg(unix)]
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use std::ffi::{c_char, c_int, c_void, CStr};
+#[cfg(not(unix))]
+use libloading::Library;
+use std::ffi::{c_char, c_int, c_void};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -172,7 +174,12 @@ fn open(file: &Path) -> std::result::Result<Library, String> {
         return Err("no such file".to_string());
     }
     // SAFETY: loading runs the library's constructors, which is what the user asked for.
-    unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| match e {
+    #[cfg(unix)]
+    let opened = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
+    // SAFETY: as above.
+    #[cfg(not(unix))]
+    let opened = unsafe { Library::new(file) };
+    opened.map_err(|e| match e {
         // The loader's own words name the file.
         libloading::Error::DlOpen { source } => source.to_string(),
         other => other.to_string(),
@@ -215,7 +222,10 @@ fn load(file: &Path) -> std::result::Result<Nvrtc, String> {
 }
 
 /// The file, as the loader calls it, from which the function at this address was loaded.
+#[cfg(unix)]
 fn file_of(address: *const c_void) -> Option<PathBuf> {
+    use crate::os_bytes::OsStrExt;
+    use std::ffi::CStr;
     // SAFETY: all zeros is a valid `Dl_info`, a struct of pointers.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: `info` is writable; any address may be asked about.
@@ -225,6 +235,11 @@ fn file_of(address: *const c_void) -> Option<PathBuf> {
     // SAFETY: the loader's own text, which lives as long as the library is loaded.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
     std::path::absolute(std::ffi::OsStr::from_bytes(name.to_bytes())).ok()
+}
+
+#[cfg(not(unix))]
+fn file_of(_address: *const c_void) -> Option<PathBuf> {
+    None
 }
 
 /// The size of a library and its beginning, which holds its build id and the addresses of its functions.

@@ -3,8 +3,8 @@
 use super::cache::Cache;
 use super::library::{check, Handle, Nvrtc};
 use super::{Error, Result};
+use crate::os_bytes::OsStrExt;
 use std::ffi::{c_char, c_int, CStr, CString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// What to compile, and how.

@@ -6,9 +6,9 @@ use crate::driver;
 use crate::nvrtc::library::Nvrtc;
 use crate::nvrtc::program::{compile, Request};
 use crate::nvrtc::{Error, Result};
+use crate::os_bytes::OsStrExt;
 use ocaml::sys::{self, Value};
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 /// Runs `f` with the runtime lock released; an nvrtcResult takes the place of a CUresult.
 fn outside<T>(f: impl FnOnce() -> Result<T>) -> driver::Result<T> {

@@ -103,9 +103,12 @@ impl Heap {
                 )
             };
             if base != libc::MAP_FAILED {
-                // Child processes cannot use the device: copying its pages would only cost time.
+                // Nearly all of it is empty: a core dump does not need it.
+                #[cfg(target_os = "linux")]
                 // SAFETY: the range was mapped just now.
-                unsafe { libc::madvise(base, size as usize, libc::MADV_DONTDUMP) };
+                unsafe {
+                    libc::madvise(base, size as usize, libc::MADV_DONTDUMP)
+                };
                 heap.base = base as u64;
                 heap.next = heap.base + ALIGN;
                 heap.usable = heap.base;

@@ -74,32 +74,47 @@ fn transfer(host: u64, local: u64, size: usize, to_host: bool) -> Result<()> {
     let mut done = 0;
     while done < size {
         let length = (size - done).min(1 << 30);
-        let at = |base: u64| libc::iovec {
-            iov_base: (base as usize + done) as *mut _,
-            iov_len: length,
-        };
-        let (to, from) = (at(local), at(host));
-        // SAFETY: the kernel checks both ranges; `local` is there by the caller.
-        let moved = unsafe {
-            let me = libc::getpid();
-            match to_host {
-                true => libc::process_vm_writev(me, &to, 1, &from, 1, 0),
-                false => libc::process_vm_readv(me, &to, 1, &from, 1, 0),
+        let (host, local) = (host + done as u64, local + done as u64);
+        match copy_by_kernel(host, local, length, to_host) {
+            Some(0) => return Err(INVALID_VALUE),
+            Some(moved) => done += moved,
+            // The program vouches for its pointer.
+            None => {
+                plain_copy(host, local, length, to_host);
+                done += length;
             }
-        };
-        if moved > 0 {
-            done += moved as usize;
-            continue;
         }
-        let error = std::io::Error::last_os_error().raw_os_error();
-        if moved == 0 || error == Some(libc::EFAULT) {
-            return Err(INVALID_VALUE);
-        }
-        // The system forbids the call (some containers do): the program vouches for its pointer.
-        plain_copy(host + done as u64, local + done as u64, length, to_host);
-        done += length;
     }
     Ok(())
+}
+
+/// How many bytes the kernel moved, 0 if the host's memory is not there; `None` where the system has no such
+/// call, or forbids it (some containers do).
+#[cfg(target_os = "linux")]
+fn copy_by_kernel(host: u64, local: u64, length: usize, to_host: bool) -> Option<usize> {
+    let at = |base: u64| libc::iovec {
+        iov_base: base as usize as *mut _,
+        iov_len: length,
+    };
+    let (to, from) = (at(local), at(host));
+    // SAFETY: the kernel checks both ranges; `local` is there by the caller.
+    let moved = unsafe {
+        let me = libc::getpid();
+        match to_host {
+            true => libc::process_vm_writev(me, &to, 1, &from, 1, 0),
+            false => libc::process_vm_readv(me, &to, 1, &from, 1, 0),
+        }
+    };
+    match moved {
+        0.. => Some(moved as usize),
+        _ if std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT) => Some(0),
+        _ => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copy_by_kernel(_host: u64, _local: u64, _length: usize, _to_host: bool) -> Option<usize> {
+    None
 }
 
 fn plain_copy(host: u64, local: u64, size: usize, to_host: bool) {

@@ -160,15 +160,9 @@ fn pack(lanes: &[bool; LANES]) -> u32 {
 }
 
 /// Whether the processor has the vector instructions that `choose!` prefers.
+#[cfg(target_arch = "x86_64")]
 pub fn has_wide_vectors() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
 /// Makes one constructor of lane operations: `$name(f)` is the operation that applies `f` to its

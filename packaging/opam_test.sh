@@ -1,0 +1,90 @@
+#!/bin/sh
+# opam_test.sh [--with-test]: a user's way with opam, in a network namespace without network and with a home
+# that cannot be written. A fresh root and switch on the system's compiler; `opam install` of the release archive;
+# a project outside the tree that runs a graph on the simulator; `opam remove`, which must leave nothing.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+fail() {
+    echo "opam_test: $1" >&2
+    exit 1
+}
+
+if [ "${1:-}" != --inside ]; then
+    for tool in opam python3 unshare; do
+        command -v "$tool" >/dev/null 2>&1 || fail "$tool is not installed"
+    done
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    archive=$(cd "$here/.." && sh scripts/dist.sh)
+    cp "$here/../$archive" "$work/"
+    file=$work/${archive##*/}
+    version=${archive##*/cudagraph-}
+    version=${version%.tar.gz}
+    sh "$here/stubs.sh" "$work/repository"
+    package=$work/repository/packages/cudagraph/cudagraph.$version
+    mkdir -p "$package" "$work/home/.cache/dune"
+    {
+        tar -xzOf "$file" "cudagraph-$version/cudagraph.opam"
+        printf 'url {\n  src: "file://%s"\n  checksum: "sha256=%s"\n}\n' \
+            "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
+    } >"$package/opam"
+    cp -R "$here/project" "$work/project"
+    # Past rustup, whose own folder is in the home that is taken away.
+    PATH=$(rustc --print sysroot)/bin:$PATH
+    export PATH
+    user=
+    [ "$(id -u)" = 0 ] || user=--map-root-user
+    # shellcheck disable=SC2086
+    unshare $user --net --mount sh "$here/opam_test.sh" --inside "$work" "$@"
+    exit
+fi
+
+work=$2
+option=${3:-}
+mount --bind "$work/home" "$work/home"
+mount -o remount,bind,ro "$work/home"
+export HOME="$work/home" CARGO_HOME="$work/home/.cargo" OPAMROOT="$work/opam" OPAMROOTISOK=1 OPAMYES=1 \
+    OPAMCOLOR=never OPAMNODEPEXTS=1 CUDAGRAPH_DRIVER=sim DUNE_CACHE=disabled
+unset OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
+! touch "$HOME/x" 2>/dev/null || fail "the home can be written"
+[ "$(wc -l </proc/net/route)" -le 1 ] || fail "there is a route to a network"
+
+# opam's own sandbox too, where the machine has what it needs; opam tries it out.
+sandboxing=
+command -v bwrap >/dev/null 2>&1 || sandboxing=--disable-sandboxing
+opam init --quiet --bare --no-setup $sandboxing local "$work/repository"
+case $(opam option --global wrap-build-commands) in
+*sandbox*) echo "opam_test: in opam's sandbox" ;;
+*) echo "opam_test: without opam's sandbox" ;;
+esac
+opam switch create --quiet fresh --packages ocaml-system,ocamlfind,dune
+prefix=$(opam var prefix)
+contents() {
+    (cd "$prefix" && find . -path ./.opam-switch -prune -o ! -type d -print | sort)
+}
+contents >"$work/before"
+
+# shellcheck disable=SC2086
+opam install --verbose $option cudagraph >"$work/log" 2>&1 || {
+    cat "$work/log"
+    fail "cudagraph could not be installed"
+}
+contents >"$work/installed"
+if [ -n "$option" ]; then
+    suites=$(grep -c 'Test Successful' "$work/log") || fail "no test ran"
+    echo "opam_test: $suites test suites passed"
+fi
+echo "opam_test: installed $(comm -13 "$work/before" "$work/installed" | wc -l) files"
+
+cd "$work/project"
+output=$(opam exec -- dune exec --display=quiet ./program.exe)
+printf 'opam_test: the project says: %s\n' "$output"
+case $output in
+"42 on simulator $prefix/lib/cudagraph/libcudagraph_sim.so, CUDA "*) ;;
+*) fail "the project should say: 42 on simulator $prefix/lib/cudagraph/libcudagraph_sim.so, CUDA ..." ;;
+esac
+
+opam remove cudagraph >/dev/null
+contents >"$work/after"
+diff "$work/before" "$work/after" || fail "opam remove left files behind"
+echo "opam_test: passed"
