@@ -4,7 +4,7 @@ use crate::callback;
 use crate::context::Context;
 use crate::copy::{Copy, Fill, Upload};
 use crate::event::{Event, Moment};
-use crate::memory::{self, graph::GraphMemory};
+use crate::memory::{self, graph::GraphMemory, DeviceMemory};
 use crate::module::Function;
 use crate::report;
 use crate::status::*;
@@ -229,15 +229,15 @@ impl Kernel {
         module
             .program
             .run(&launch)
-            .map_err(|fault| report_fault(&fault))
+            .map_err(|fault| report_fault(&fault, &memory))
     }
 }
 
 /// Tells people of a fault; the driver's error for it.
-fn report_fault(fault: &Fault) -> i32 {
+fn report_fault(fault: &Fault, memory: &DeviceMemory) -> i32 {
     report::say(&fault.to_string());
     if fault.size != 0 {
-        report::say(&memory::describe(fault.address));
+        report::say(&memory.describe(fault.address));
     }
     match fault.kind {
         FaultKind::IllegalAddress | FaultKind::ReadOnly => ILLEGAL_ADDRESS,
