@@ -12,13 +12,13 @@ fn dead<T>(destroyed: *mut T) -> [*mut T; 4] {
 
 /// Checks that a call fails for each dead handle, with one of these statuses.
 macro_rules! refuses {
-    ($handles:expr, [$($status:ident),*], |$handle:ident| $($call:tt)*) => {
+    ($handle:ident in $handles:expr, [$($status:ident),*], $function:ident($($argument:tt)*)) => {
         for $handle in ($handles)[..].iter().copied() {
-            let got = format!("{:?}", status!($($call)*));
+            let got = format!("{:?}", status!($function($($argument)*)));
             let want = [$(concat!("CUDA_ERROR_", stringify!($status))),*];
             assert!(
                 want.contains(&got.as_str()),
-                "{} for {:?}: {got}", stringify!($($call)*), $handle
+                "{} for {:?}: {got}", stringify!($function($($argument)*)), $handle
             );
         }
     };
@@ -35,35 +35,19 @@ fn streams() {
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
     let event: CUevent = get!(cuEventCreate(0));
     let memory = words(4);
-    refuses!(dead(stream), [INVALID_HANDLE], |h| cuStreamDestroy_v2(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamSynchronize(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamQuery(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamGetId(h, &mut id));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamGetFlags(
-        h, &mut flags
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamGetPriority(
-        h,
-        &mut number
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamBeginCapture_v2(
-        h, mode
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamEndCapture(
-        h, &mut graph
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamIsCapturing(
-        h,
-        &mut status
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamWaitEvent(
-        h, event, 0
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventRecord(event, h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuMemsetD8Async(
-        memory, 0, 4, h
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuMemFreeAsync(memory, h));
+    refuses!(h in dead(stream), [INVALID_HANDLE], cuStreamDestroy_v2(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamSynchronize(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamQuery(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamGetId(h, &mut id));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamGetFlags(h, &mut flags));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamGetPriority(h, &mut number));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamBeginCapture_v2(h, mode));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamEndCapture(h, &mut graph));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamIsCapturing(h, &mut status));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamWaitEvent(h, event, 0));
+    refuses!(h in handles, [INVALID_HANDLE], cuEventRecord(event, h));
+    refuses!(h in handles, [INVALID_HANDLE], cuMemsetD8Async(memory, 0, 4, h));
+    refuses!(h in handles, [INVALID_HANDLE], cuMemFreeAsync(memory, h));
     let nothing = s.kernel(c"nothing");
     for handle in handles {
         assert_eq!(
@@ -84,19 +68,16 @@ fn events() {
     let mut time = 0.0;
     let graph = get!(cuGraphCreate(0));
     let mut node = null_mut();
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventDestroy_v2(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventQuery(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventSynchronize(h));
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventRecord(h, stream));
-    refuses!(handles, [INVALID_HANDLE], |h| cuStreamWaitEvent(
-        stream, h, 0
-    ));
-    refuses!(handles, [INVALID_HANDLE], |h| cuEventElapsedTime(
-        &mut time, good, h
-    ));
-    refuses!(handles, [INVALID_HANDLE, INVALID_VALUE], |h| {
+    refuses!(h in handles, [INVALID_HANDLE], cuEventDestroy_v2(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuEventQuery(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuEventSynchronize(h));
+    refuses!(h in handles, [INVALID_HANDLE], cuEventRecord(h, stream));
+    refuses!(h in handles, [INVALID_HANDLE], cuStreamWaitEvent(stream, h, 0));
+    refuses!(h in handles, [INVALID_HANDLE], cuEventElapsedTime(&mut time, good, h));
+    refuses!(
+        h in handles, [INVALID_HANDLE, INVALID_VALUE],
         cuGraphAddEventRecordNode(&mut node, graph, null(), 0, h)
-    });
+    );
 }
 
 #[test]
@@ -106,17 +87,12 @@ fn contexts() {
     cu!(cuCtxDestroy_v2(other));
     let handles = dead(other);
     let (mut version, mut id) = (0, 0);
-    refuses!(handles, [INVALID_CONTEXT], |h| cuCtxDestroy_v2(h));
-    refuses!(handles, [INVALID_CONTEXT], |h| cuCtxPushCurrent_v2(h));
-    refuses!(handles[1..], [INVALID_CONTEXT], |h| cuCtxSetCurrent(h));
-    refuses!(handles[1..], [INVALID_CONTEXT], |h| cuCtxGetApiVersion(
-        h,
-        &mut version
-    ));
-    refuses!(handles[1..], [INVALID_CONTEXT, CONTEXT_IS_DESTROYED], |h| {
-        cuCtxGetId(h, &mut id)
-    });
-    refuses!(handles, [INVALID_CONTEXT], |h| cuCtxEnablePeerAccess(h, 0));
+    refuses!(h in handles, [INVALID_CONTEXT], cuCtxDestroy_v2(h));
+    refuses!(h in handles, [INVALID_CONTEXT], cuCtxPushCurrent_v2(h));
+    refuses!(h in handles[1..], [INVALID_CONTEXT], cuCtxSetCurrent(h));
+    refuses!(h in handles[1..], [INVALID_CONTEXT], cuCtxGetApiVersion(h, &mut version));
+    refuses!(h in handles[1..], [INVALID_CONTEXT, CONTEXT_IS_DESTROYED], cuCtxGetId(h, &mut id));
+    refuses!(h in handles, [INVALID_CONTEXT], cuCtxEnablePeerAccess(h, 0));
     let mut current: CUcontext = get!(cuCtxGetCurrent());
     assert_eq!(current, s.context);
     // A context that goes while it is current leaves the thread with a dead one, then with none.
@@ -189,18 +165,12 @@ fn modules_and_kernels() {
     );
     cu!(cuModuleUnload(module));
     let modules = dead(module);
-    refuses!(modules, [INVALID_HANDLE], |h| cuModuleUnload(h));
-    refuses!(modules, [INVALID_HANDLE], |h| cuModuleGetFunction(
-        &mut found,
-        h,
-        c"set".as_ptr()
-    ));
+    refuses!(h in modules, [INVALID_HANDLE], cuModuleUnload(h));
+    refuses!(h in modules, [INVALID_HANDLE], cuModuleGetFunction(&mut found, h, c"set".as_ptr()));
     let functions = dead(function);
     let mut value = 0;
     let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-    refuses!(functions, [INVALID_HANDLE], |h| cuFuncGetAttribute(
-        &mut value, most, h
-    ));
+    refuses!(h in functions, [INVALID_HANDLE], cuFuncGetAttribute(&mut value, most, h));
     let stream = s.stream();
     for handle in functions {
         let status = launch(handle, 1, 0, 0, stream);
@@ -238,48 +208,25 @@ fn graphs_nodes_and_execs() {
     let (graphs, nodes, execs) = (dead(graph), dead(node), dead(exec));
     let (mut count, mut made, mut clone, mut new) = (0, null_mut(), null_mut(), null_mut());
     let mut kind = CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphDestroy(h));
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphGetNodes(
-        h,
-        null_mut(),
-        &mut count
-    ));
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphInstantiateWithFlags(
-        &mut made, h, 0
-    ));
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphClone(&mut clone, h));
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphAddEmptyNode(
-        &mut new,
-        h,
-        null(),
-        0
-    ));
-    refuses!(graphs, [INVALID_VALUE], |h| cuGraphAddChildGraphNode(
-        &mut new,
-        other,
-        null(),
-        0,
-        h
-    ));
-    refuses!(nodes, [INVALID_VALUE], |h| cuGraphNodeGetType(h, &mut kind));
-    refuses!(nodes, [INVALID_VALUE], |h| cuGraphDestroyNode(h));
-    refuses!(nodes, [INVALID_VALUE], |h| cuGraphAddEmptyNode(
-        &mut new, other, &h, 1
-    ));
-    refuses!(nodes, [INVALID_VALUE], |h| cuGraphAddDependencies(
-        other, &foreign, &h, 1
-    ));
-    refuses!(execs, [INVALID_VALUE], |h| cuGraphLaunch(h, stream));
-    refuses!(execs, [INVALID_VALUE], |h| cuGraphExecDestroy(h));
-    refuses!(execs, [INVALID_VALUE], |h| cuGraphUpload(h, stream));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphDestroy(h));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphGetNodes(h, null_mut(), &mut count));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphInstantiateWithFlags(&mut made, h, 0));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphClone(&mut clone, h));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphAddEmptyNode(&mut new, h, null(), 0));
+    refuses!(h in graphs, [INVALID_VALUE], cuGraphAddChildGraphNode(&mut new, other, null(), 0, h));
+    refuses!(h in nodes, [INVALID_VALUE], cuGraphNodeGetType(h, &mut kind));
+    refuses!(h in nodes, [INVALID_VALUE], cuGraphDestroyNode(h));
+    refuses!(h in nodes, [INVALID_VALUE], cuGraphAddEmptyNode(&mut new, other, &h, 1));
+    refuses!(h in nodes, [INVALID_VALUE], cuGraphAddDependencies(other, &foreign, &h, 1));
+    refuses!(h in execs, [INVALID_VALUE], cuGraphLaunch(h, stream));
+    refuses!(h in execs, [INVALID_VALUE], cuGraphExecDestroy(h));
+    refuses!(h in execs, [INVALID_VALUE], cuGraphUpload(h, stream));
     let mut info = CUgraphExecUpdateResultInfo {
         result: CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR,
         errorNode: null_mut(),
         errorFromNode: null_mut(),
     };
-    refuses!(execs, [INVALID_VALUE], |h| cuGraphExecUpdate_v2(
-        h, other, &mut info
-    ));
+    refuses!(h in execs, [INVALID_VALUE], cuGraphExecUpdate_v2(h, other, &mut info));
     // Twice the same node, more nodes than there are, a list that is not there.
     fails!(
         INVALID_VALUE,
@@ -326,16 +273,13 @@ fn memory_and_pools() {
     let mut value = 0u64;
     let place = std::ptr::from_mut(&mut value).cast();
     let used = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-    refuses!(dead(null_mut()), [INVALID_VALUE], |h| cuMemPoolDestroy(h));
-    refuses!(dead(null_mut()), [INVALID_VALUE], |h| cuMemPoolTrimTo(h, 0));
+    refuses!(h in dead(null_mut()), [INVALID_VALUE], cuMemPoolDestroy(h));
+    refuses!(h in dead(null_mut()), [INVALID_VALUE], cuMemPoolTrimTo(h, 0));
+    refuses!(h in dead(null_mut()), [INVALID_VALUE], cuMemPoolGetAttribute(h, used, place));
     refuses!(
-        dead(null_mut()),
-        [INVALID_VALUE],
-        |h| cuMemPoolGetAttribute(h, used, place)
-    );
-    refuses!(dead(null_mut()), [INVALID_VALUE], |h| {
+        h in dead(null_mut()), [INVALID_VALUE],
         cuMemAllocFromPoolAsync(&mut address, 16, h, stream)
-    });
+    );
 }
 
 #[test]
