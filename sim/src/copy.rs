@@ -2,8 +2,11 @@
 
 use crate::memory::{self, host};
 use crate::report;
-use crate::status::{Result, ILLEGAL_ADDRESS, INVALID_VALUE};
+use crate::status::{Result, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
 use std::sync::Arc;
+
+/// Bytes that a copy from host to host moves at once.
+const PIECE: usize = 1 << 20;
 
 /// Where a copy's bytes come from or go to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,7 +108,10 @@ impl Copy {
     /// Refuses what cannot be right, as the driver does when it is asked for the copy.
     pub fn check(&self) -> Result<()> {
         for side in [&self.to, &self.from] {
-            if self.height > 1 && side.pitch < self.width {
+            let rows_fit = self.height <= 1 || side.pitch >= self.width;
+            let layer = side.pitch.max(self.width).checked_mul(self.height);
+            let layers_fit = self.depth <= 1 || layer.is_some_and(|layer| side.layer >= layer);
+            if !rows_fit || !layers_fit {
                 return Err(INVALID_VALUE);
             }
             let reach = self.reach(side)?;
@@ -127,15 +133,19 @@ impl Copy {
 
     /// The same with the bytes taken from the host now.
     pub fn taken(&self) -> Result<Upload> {
-        let mut bytes = vec![0u8; self.size() as usize];
-        let address = self.from.place.address();
-        if self.size() == self.width {
-            host::read_bytes(address, &mut bytes).map_err(|_| not_there(address, self.width))?;
-        } else {
-            let rows = bytes.chunks_exact_mut(self.width as usize);
-            for (row, offset) in rows.zip(self.rows(&self.from)) {
-                let address = address + offset;
-                host::read_bytes(address, row).map_err(|_| not_there(address, self.width))?;
+        let mut bytes = Vec::new();
+        let size = self.size() as usize;
+        bytes.try_reserve_exact(size).map_err(|_| OUT_OF_MEMORY)?;
+        let (address, width) = (self.from.place.address(), self.width as usize);
+        let rows = self.rows(&self.from);
+        for row in rows.take_while(|_| size > 0) {
+            // In pieces, so that a size that cannot be right ends where the host's memory does.
+            for done in (0..width).step_by(PIECE) {
+                let start = bytes.len();
+                bytes.resize(start + (width - done).min(PIECE), 0u8);
+                let from = address + row + done as u64;
+                host::read_bytes(from, &mut bytes[start..])
+                    .map_err(|_| not_there(from, self.width))?;
             }
         }
         let mut copy = *self;
@@ -209,10 +219,15 @@ fn move_row(to: Place, there: u64, from: Place, here: u64, width: u64) -> Result
             host::read_bytes(from, row).map_err(|_| not_there(from, width))
         }
         (Place::Host(to), Place::Host(from)) => {
-            let (to, from) = (to + there, from + here);
-            let mut row = vec![0u8; size];
-            host::read_bytes(from, &mut row).map_err(|_| not_there(from, width))?;
-            host::write_bytes(to, row.as_ptr() as u64, size).map_err(|_| not_there(to, width))
+            let mut piece = vec![0u8; size.min(PIECE)];
+            for done in (0..size).step_by(PIECE) {
+                let piece = &mut piece[..(size - done).min(PIECE)];
+                let [to, from] = [to + there, from + here].map(|start| start + done as u64);
+                host::read_bytes(from, piece).map_err(|_| not_there(from, width))?;
+                host::write_bytes(to, piece.as_ptr() as u64, piece.len())
+                    .map_err(|_| not_there(to, width))?;
+            }
+            Ok(())
         }
     }
 }

@@ -14,9 +14,9 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// It is now.
+    /// It is now, unless it was before.
     pub fn happen(&self) {
-        *lock(&self.at) = Some(Instant::now());
+        lock(&self.at).get_or_insert_with(Instant::now);
         self.happened.notify_all();
     }
 

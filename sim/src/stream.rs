@@ -46,8 +46,8 @@ pub struct Stream {
 static STREAMS: Table<Stream> = Table::new(Kind::Stream);
 /// Destroyed streams whose work may still go on.
 static ORPHANS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
-/// The default streams of threads.
-static OF_THREADS: Mutex<Vec<Weak<Stream>>> = Mutex::new(Vec::new());
+/// The default streams of threads, also of threads that have ended while work goes on.
+static OF_THREADS: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
 /// Whether a NULL stream was ever used.
 static NULL_USED: AtomicBool = AtomicBool::new(false);
 
@@ -193,8 +193,8 @@ fn per_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
         let stream = own.entry(context.handle).or_insert_with(|| {
             let stream = Stream::new(context, fresh_handle(), 0, 0);
             let mut all = lock(&OF_THREADS);
-            all.retain(|weak| weak.strong_count() > 0);
-            all.push(Arc::downgrade(&stream));
+            all.retain(|s| Arc::strong_count(s) > 1 || !s.is_idle());
+            all.push(stream.clone());
             stream
         });
         Ok(stream.clone())
@@ -205,7 +205,7 @@ fn per_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
 fn handled(context: usize) -> Vec<Arc<Stream>> {
     let mut streams = STREAMS.all();
     streams.extend(lock(&ORPHANS).iter().cloned());
-    streams.extend(lock(&OF_THREADS).iter().filter_map(Weak::upgrade));
+    streams.extend(lock(&OF_THREADS).iter().cloned());
     streams.retain(|s| s.context_handle == context);
     streams
 }
@@ -219,6 +219,8 @@ pub fn wait_idle(context: &Context) {
 
 /// Takes the streams of a context that goes.
 pub fn remove_context(context: usize) {
+    lock(&OF_THREADS).retain(|s| s.context_handle != context);
+    lock(&ORPHANS).retain(|s| s.context_handle != context);
     for stream in STREAMS.remove_where(|s| s.context_handle == context) {
         stream.queue.close();
     }

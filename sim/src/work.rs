@@ -4,7 +4,7 @@ use crate::callback;
 use crate::context::Context;
 use crate::copy::{Copy, Fill, Upload};
 use crate::event::{Event, Moment};
-use crate::memory::{self, graph::GraphMemory};
+use crate::memory::{self, graph::GraphMemory, DeviceMemory};
 use crate::module::Function;
 use crate::report;
 use crate::status::*;
@@ -97,28 +97,51 @@ pub enum Work {
 }
 
 impl Work {
+    /// The number that the driver has for a node that does it (CUgraphNodeType).
+    pub fn kind(&self) -> i32 {
+        match self {
+            Work::Kernel(_) => 0,
+            Work::Copy(_) | Work::Upload(_) => 1,
+            Work::Fill(_) => 2,
+            Work::Host(_) | Work::Callback(..) => 3,
+            Work::Empty => 5,
+            Work::Wait(_) | Work::Await(_) => 6,
+            Work::Record(_) | Work::Mark(_) => 7,
+            Work::Alloc(_) => 10,
+            Work::Free(_) | Work::Retire(_) => 11,
+        }
+    }
+
     /// The work with what it reads from pageable host memory taken now.
     pub fn with_host_bytes(self) -> Result<Work> {
         match self {
             Work::Copy(copy) if copy.reads_pageable() => {
-                let taken = copy.taken().inspect_err(|_| ledger::fault());
-                Ok(Work::Upload(taken.map_err(|_| INVALID_VALUE)?))
+                let taken = copy.taken().map_err(|status| match status {
+                    OUT_OF_MEMORY => status,
+                    _ => {
+                        ledger::fault();
+                        INVALID_VALUE
+                    }
+                });
+                Ok(Work::Upload(taken?))
             }
             work => Ok(work),
         }
     }
 
-    /// Does it. A failure is reported and breaks the context.
+    /// Does it. A failure is reported and breaks the context. In a broken context nothing is done, but
+    /// who waits for it is told.
     pub fn run(&self, context: &Context) {
-        let state = context.check();
-        if let (Work::Callback(host, stream), Err(status)) = (self, state) {
-            return call_back(*host, *stream, status);
-        }
-        if state.is_ok() {
-            if let Err(status) = self.attempt(context) {
-                ledger::fault();
-                context.fail(status);
+        match (context.check(), self) {
+            (Ok(()), _) => {
+                if let Err(status) = self.attempt(context) {
+                    ledger::fault();
+                    context.fail(status);
+                }
             }
+            (Err(status), Work::Callback(host, stream)) => call_back(*host, *stream, status),
+            (Err(_), Work::Mark(moment)) => moment.happen(),
+            (Err(_), _) => {}
         }
     }
 
@@ -206,15 +229,15 @@ impl Kernel {
         module
             .program
             .run(&launch)
-            .map_err(|fault| report_fault(&fault))
+            .map_err(|fault| report_fault(&fault, &memory))
     }
 }
 
 /// Tells people of a fault; the driver's error for it.
-fn report_fault(fault: &Fault) -> i32 {
+fn report_fault(fault: &Fault, memory: &DeviceMemory) -> i32 {
     report::say(&fault.to_string());
     if fault.size != 0 {
-        report::say(&memory::describe(fault.address));
+        report::say(&memory.describe(fault.address));
     }
     match fault.kind {
         FaultKind::IllegalAddress | FaultKind::ReadOnly => ILLEGAL_ADDRESS,

@@ -1,264 +1,212 @@
-//! Every row of the measured table of what calls do to an open capture.
-//!
-//! `CUDAGRAPH_DRIVER` may name another driver's library: the same program then runs on that.
-#![allow(missing_docs, non_snake_case)]
+//! Every row of the two measured tables of what calls do to an open capture: on a non-blocking stream, and
+//! on a blocking one.
 
-use std::ffi::{c_char, c_void, CString};
-use std::ptr::{null, null_mut};
-
-type H = usize;
-
-macro_rules! driver {
-    ($($name:ident($($t:ty),*);)*) => {
-        struct Driver { $($name: extern "C" fn($($t),*) -> i32,)* }
-        impl Driver {
-            fn open(path: &str) -> Driver {
-                let path = CString::new(path).unwrap();
-                // SAFETY: opens a library; each symbol has the type that the driver documents.
-                unsafe {
-                    let lib = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-                    assert!(!lib.is_null(), "cannot open {path:?}");
-                    $(let $name = {
-                        let symbol = concat!(stringify!($name), "\0");
-                        let at = libc::dlsym(lib, symbol.as_ptr().cast());
-                        assert!(!at.is_null(), "no {symbol}");
-                        std::mem::transmute::<*mut c_void, extern "C" fn($($t),*) -> i32>(at)
-                    };)*
-                    Driver { $($name,)* }
-                }
-            }
-        }
-    };
-}
-
-driver! {
-    cuInit(u32);
-    cuDevicePrimaryCtxRetain(*mut H, i32);
-    cuDevicePrimaryCtxRelease_v2(i32);
-    cuCtxSetCurrent(H);
-    cuCtxSynchronize();
-    cuModuleLoadData(*mut H, *const c_void);
-    cuModuleUnload(H);
-    cuModuleGetFunction(*mut H, H, *const c_char);
-    cuStreamCreate(*mut H, u32);
-    cuStreamDestroy_v2(H);
-    cuStreamSynchronize(H);
-    cuStreamQuery(H);
-    cuStreamBeginCapture_v2(H, i32);
-    cuStreamEndCapture(H, *mut H);
-    cuThreadExchangeStreamCaptureMode(*mut i32);
-    cuLaunchKernel(H, u32, u32, u32, u32, u32, u32, u32, H, *const *const c_void, *const *const c_void);
-    cuMemAlloc_v2(*mut u64, usize);
-    cuMemFree_v2(u64);
-    cuMemAllocAsync(*mut u64, usize, H);
-    cuMemFreeAsync(u64, H);
-    cuMemAllocHost_v2(*mut H, usize);
-    cuMemFreeHost(H);
-    cuMemcpyHtoD_v2(u64, *const u8, usize);
-    cuMemcpyHtoDAsync_v2(u64, *const u8, usize, H);
-    cuMemGetInfo_v2(*mut usize, *mut usize);
-    cuEventCreate(*mut H, u32);
-    cuEventRecord(H, H);
-    cuEventQuery(H);
-    cuEventDestroy_v2(H);
-    cuGraphCreate(*mut H, u32);
-    cuGraphAddEmptyNode(*mut H, H, *const H, usize);
-    cuGraphGetNodes(H, *mut H, *mut usize);
-    cuGraphInstantiateWithFlags(*mut H, H, u64);
-    cuGraphLaunch(H, H);
-    cuGraphDestroy(H);
-    cuGraphExecDestroy(H);
-}
-
-const PTX: &str =
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n\0";
+mod common;
+use common::*;
+use std::ffi::c_void;
+use std::ptr::null_mut;
 
 /// What an operation works on: made anew for each row, before the capture begins.
 struct Things {
-    function: H,
-    captured: H,
-    other: H,
-    memory: u64,
-    stream_memory: u64,
-    pinned: H,
-    event: H,
-    module: H,
-    graph: H,
-    exec: H,
-    doomed: H,
+    function: CUfunction,
+    captured: CUstream,
+    other: CUstream,
+    blocking: CUstream,
+    memory: CUdeviceptr,
+    target: CUdeviceptr,
+    stream_memory: CUdeviceptr,
+    pinned: *mut c_void,
+    event: CUevent,
+    module: CUmodule,
+    graph: CUgraph,
+    exec: CUgraphExec,
+    doomed: CUstream,
+    doomed_blocking: CUstream,
     bytes: [u8; 64],
 }
 
-fn ok(status: i32) {
-    assert_eq!(status, 0);
+// SAFETY: handles are numbers; one thread at a time uses them.
+unsafe impl Sync for Things {}
+
+impl Things {
+    /// Things for a capture on a stream with these flags.
+    fn new(function: CUfunction, flags: u32) -> Things {
+        let other = stream();
+        let stream_memory = get!(cuMemAllocAsync(64, other));
+        let event = get!(cuEventCreate(0));
+        cu!(cuEventRecord(event, other));
+        let graph = get!(cuGraphCreate(0));
+        let _: CUgraphNode = get!(cuGraphAddEmptyNode(graph, std::ptr::null(), 0));
+        cu!(cuStreamSynchronize(other));
+        Things {
+            function,
+            captured: get!(cuStreamCreate(flags)),
+            other,
+            blocking: get!(cuStreamCreate(0)),
+            memory: words(16),
+            target: words(16),
+            stream_memory,
+            pinned: get!(cuMemAllocHost_v2(64)),
+            event,
+            module: get!(cuModuleLoadData(KERNELS.as_ptr().cast())),
+            graph,
+            exec: instantiate(graph),
+            doomed: stream(),
+            doomed_blocking: get!(cuStreamCreate(0)),
+            bytes: [7; 64],
+        }
+    }
+
+    fn launch(&self, on: CUstream) -> CUresult {
+        launch(self.function, 1, 0, 0, on)
+    }
 }
 
-fn launch(d: &Driver, function: H, stream: H) -> i32 {
-    (d.cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, stream, null(), null())
-}
-
-fn operate(d: &Driver, name: &str, t: &Things) -> i32 {
-    let (mut handle, mut address, mut size, mut total) = (0usize, 0u64, 0usize, 0usize);
+fn operate(name: &str, t: &Things) -> CUresult {
+    let (mut address, mut size, mut total, mut value) = (0, 0, 0, 0);
+    let (mut host, mut stream, mut exec) = (null_mut(), null_mut(), null_mut());
+    let (mut module, mut function) = (null_mut(), null_mut());
+    let mut here = [0u8; 64];
+    let bytes = t.bytes.as_ptr().cast::<c_void>();
+    let threads = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
     match name {
-        "cuMemFree" => (d.cuMemFree_v2)(t.memory),
-        "cuMemAlloc" => (d.cuMemAlloc_v2)(&mut address, 64),
-        "cuMemFreeAsync(other)" => (d.cuMemFreeAsync)(t.stream_memory, t.other),
-        "cuMemFreeAsync(capt.)" => (d.cuMemFreeAsync)(t.stream_memory, t.captured),
-        "cuEventDestroy" => (d.cuEventDestroy_v2)(t.event),
-        "cuEventQuery(unrel.)" => (d.cuEventQuery)(t.event),
-        "cuModuleUnload" => (d.cuModuleUnload)(t.module),
-        "cuModuleLoad" => (d.cuModuleLoadData)(&mut handle, PTX.as_ptr().cast()),
-        "cuModuleGetFunction" => {
-            (d.cuModuleGetFunction)(&mut handle, t.module, c"nothing".as_ptr())
-        }
-        "cuGraphDestroy" => (d.cuGraphDestroy)(t.graph),
-        "cuGraphExecDestroy" => (d.cuGraphExecDestroy)(t.exec),
-        "cuStreamDestroy(other)" => (d.cuStreamDestroy_v2)(t.doomed),
-        "cuStreamCreate" => (d.cuStreamCreate)(&mut handle, 1),
-        "cuCtxSynchronize" => (d.cuCtxSynchronize)(),
-        "cuStreamSync(capt.)" => (d.cuStreamSynchronize)(t.captured),
-        "cuStreamSync(other)" => (d.cuStreamSynchronize)(t.other),
-        "cuStreamQuery(capt.)" => (d.cuStreamQuery)(t.captured),
-        "cuStreamQuery(other)" => (d.cuStreamQuery)(t.other),
-        "cuMemFreeHost" => (d.cuMemFreeHost)(t.pinned),
-        "cuMemAllocHost" => (d.cuMemAllocHost_v2)(&mut handle, 64),
-        "cuMemcpyHtoD sync" => (d.cuMemcpyHtoD_v2)(t.memory, t.bytes.as_ptr(), 64),
+        "cuMemFree" => status!(cuMemFree_v2(t.memory)),
+        "cuMemFree(async mem)" => status!(cuMemFree_v2(t.stream_memory)),
+        "cuMemAlloc" => status!(cuMemAlloc_v2(&mut address, 64)),
+        "cuMemFreeAsync(other)" => status!(cuMemFreeAsync(t.stream_memory, t.other)),
+        "cuMemFreeAsync(capt.)" => status!(cuMemFreeAsync(t.stream_memory, t.captured)),
+        "cuEventDestroy" => status!(cuEventDestroy_v2(t.event)),
+        "cuEventQuery(unrel.)" | "cuEventQuery" => status!(cuEventQuery(t.event)),
+        "cuModuleUnload" => status!(cuModuleUnload(t.module)),
+        "cuModuleLoad" => status!(cuModuleLoadData(&mut module, KERNELS.as_ptr().cast())),
+        "cuModuleGetFunction" => status!(cuModuleGetFunction(
+            &mut function,
+            t.module,
+            c"nothing".as_ptr()
+        )),
+        "cuFuncGetAttribute" => status!(cuFuncGetAttribute(&mut value, threads, t.function)),
+        "cuGraphDestroy" => status!(cuGraphDestroy(t.graph)),
+        "cuGraphExecDestroy" => status!(cuGraphExecDestroy(t.exec)),
+        "cuStreamDestroy(other)" | "cuStreamDestroy(nb)" => status!(cuStreamDestroy_v2(t.doomed)),
+        "cuStreamDestroy(b)" => status!(cuStreamDestroy_v2(t.doomed_blocking)),
+        "cuStreamCreate" => status!(cuStreamCreate(&mut stream, 1)),
+        "cuCtxSynchronize" => status!(cuCtxSynchronize()),
+        "cuStreamSync(capt.)" => status!(cuStreamSynchronize(t.captured)),
+        "cuStreamSync(other)" | "cuStreamSync(nb)" => status!(cuStreamSynchronize(t.other)),
+        "cuStreamSync(b)" => status!(cuStreamSynchronize(t.blocking)),
+        "cuStreamQuery(capt.)" => status!(cuStreamQuery(t.captured)),
+        "cuStreamQuery(other)" | "cuStreamQuery(nb)" => status!(cuStreamQuery(t.other)),
+        "cuStreamQuery(b)" => status!(cuStreamQuery(t.blocking)),
+        "cuStreamQuery(NULL)" => status!(cuStreamQuery(null_mut())),
+        "cuMemFreeHost" => status!(cuMemFreeHost(t.pinned)),
+        "cuMemAllocHost" => status!(cuMemAllocHost_v2(&mut host, 64)),
+        "cuMemcpyHtoD sync" | "HtoD sync" => status!(cuMemcpyHtoD_v2(t.memory, bytes, 64)),
+        "DtoH sync" => status!(cuMemcpyDtoH_v2(here.as_mut_ptr().cast(), t.memory, 64)),
+        "DtoD sync" => status!(cuMemcpyDtoD_v2(t.target, t.memory, 64)),
+        "memset sync" => status!(cuMemsetD8_v2(t.memory, 0, 64)),
         "HtoDAsync pageable" => {
-            (d.cuMemcpyHtoDAsync_v2)(t.memory, t.bytes.as_ptr(), 64, t.captured)
+            status!(cuMemcpyHtoDAsync_v2(t.memory, bytes, 64, t.captured))
         }
-        "cuMemGetInfo" => (d.cuMemGetInfo_v2)(&mut size, &mut total),
-        "cuGraphInstantiate" => (d.cuGraphInstantiateWithFlags)(&mut handle, t.graph, 0),
-        "launch other stream" => launch(d, t.function, t.other),
-        "launch NULL stream" => launch(d, t.function, 0),
-        "cuGraphLaunch capt." => (d.cuGraphLaunch)(t.exec, t.captured),
-        "cuGraphLaunch other" => (d.cuGraphLaunch)(t.exec, t.other),
-        "PrimaryCtxRelease" => (d.cuDevicePrimaryCtxRelease_v2)(0),
+        "cuMemGetInfo" => status!(cuMemGetInfo_v2(&mut size, &mut total)),
+        "cuGraphInstantiate" => status!(cuGraphInstantiateWithFlags(&mut exec, t.graph, 0)),
+        "launch other stream" => t.launch(t.other),
+        "launch b other" => t.launch(t.blocking),
+        "launch NULL stream" | "launch NULL" => t.launch(null_mut()),
+        "cuGraphLaunch capt." => status!(cuGraphLaunch(t.exec, t.captured)),
+        "cuGraphLaunch other" => status!(cuGraphLaunch(t.exec, t.other)),
+        "PrimaryCtxRelease" => status!(cuDevicePrimaryCtxRelease_v2(0)),
         other => panic!("unknown operation {other}"),
     }
 }
 
-fn status(text: &str) -> i32 {
+/// The status that a table names, or numbers.
+fn number(text: &str) -> u32 {
     match text {
         "ok" => 0,
         "UNSUPPORTED" => 900,
         "INVALIDATED" => 901,
         "INVALID_VALUE" => 1,
-        other => panic!("{other}"),
+        other => other.parse().expect("a status"),
     }
 }
 
-#[test]
-fn the_table_of_captures() {
-    let beside = std::env::current_exe()
-        .unwrap()
-        .with_file_name("libcudagraph_sim.so");
-    let path = match std::env::var("CUDAGRAPH_DRIVER") {
-        Ok(path) if path == "system" => "libcuda.so.1".to_string(),
-        Ok(path) => path,
-        Err(_) => beside.to_str().unwrap().to_string(),
-    };
-    let d = &Driver::open(&path);
-    ok((d.cuInit)(0));
-    let mut context = 0;
-    ok((d.cuDevicePrimaryCtxRetain)(&mut context, 0));
-    ok((d.cuCtxSetCurrent)(context));
-    let (mut module, mut function) = (0, 0);
-    ok((d.cuModuleLoadData)(&mut module, PTX.as_ptr().cast()));
-    ok((d.cuModuleGetFunction)(
-        &mut function,
-        module,
-        c"nothing".as_ptr(),
-    ));
-    let (mut rows, mut wrong) = (0, Vec::new());
-    for line in include_str!("capture-matrix.tsv")
-        .lines()
-        .filter(|l| !l.starts_with('#'))
-        .skip(1)
-    {
+/// Runs each row of a table, with captures on streams that have these flags; tells how many there were.
+fn table(text: &str, flags: u32) -> usize {
+    let _s = Session::new();
+    // Releases of the primary context are among the operations.
+    let context: CUcontext = get!(cuDevicePrimaryCtxRetain(0));
+    cu!(cuCtxPushCurrent_v2(context));
+    let function = kernel(c"nothing");
+    let rows = text.lines().filter(|line| !line.starts_with('#')).skip(1);
+    let (mut count, mut wrong) = (0, Vec::new());
+    for line in rows {
         let f: Vec<&str> = line.split('\t').collect();
         // A release of the primary context must not be the last one.
         if f[0] == "PrimaryCtxRelease" {
-            ok((d.cuDevicePrimaryCtxRetain)(&mut context, 0));
+            let _: CUcontext = get!(cuDevicePrimaryCtxRetain(0));
         }
-        let mut t = Things {
-            function,
-            captured: 0,
-            other: 0,
-            memory: 0,
-            stream_memory: 0,
-            pinned: 0,
-            event: 0,
-            module: 0,
-            graph: 0,
-            exec: 0,
-            doomed: 0,
-            bytes: [7; 64],
-        };
-        for stream in [&mut t.captured, &mut t.other, &mut t.doomed] {
-            ok((d.cuStreamCreate)(stream, 1));
-        }
-        ok((d.cuMemAlloc_v2)(&mut t.memory, 64));
-        ok((d.cuMemAllocAsync)(&mut t.stream_memory, 64, t.other));
-        ok((d.cuMemAllocHost_v2)(&mut t.pinned, 64));
-        ok((d.cuEventCreate)(&mut t.event, 0));
-        ok((d.cuEventRecord)(t.event, t.other));
-        ok((d.cuModuleLoadData)(&mut t.module, PTX.as_ptr().cast()));
-        ok((d.cuGraphCreate)(&mut t.graph, 0));
-        let mut node = 0;
-        ok((d.cuGraphAddEmptyNode)(&mut node, t.graph, null(), 0));
-        ok((d.cuGraphInstantiateWithFlags)(&mut t.exec, t.graph, 0));
-        ok((d.cuStreamSynchronize)(t.other));
+        let t = Things::new(function, flags);
+        use CUstreamCaptureMode::*;
         let mode = match f[1] {
-            "GLOBAL" => 0,
-            "THREAD_LOCAL" => 1,
-            _ => 2,
+            "GLOBAL" | "0" => CU_STREAM_CAPTURE_MODE_GLOBAL,
+            "THREAD_LOCAL" | "1" => CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+            _ => CU_STREAM_CAPTURE_MODE_RELAXED,
         };
-        ok((d.cuStreamBeginCapture_v2)(t.captured, mode));
-        ok(launch(d, function, t.captured));
-        let (relaxed, things, name) = (f[3] == "1", &t, f[0]);
-        let work = move || {
-            let mut mine = 2;
+        cu!(cuStreamBeginCapture_v2(t.captured, mode));
+        assert_eq!(t.launch(t.captured), CUresult::CUDA_SUCCESS);
+        let (relaxed, things, shared) = (f[3] == "1", &t, context as usize);
+        let work = || {
+            let mut mine = CU_STREAM_CAPTURE_MODE_RELAXED;
             if relaxed {
-                ok((d.cuThreadExchangeStreamCaptureMode)(&mut mine));
+                cu!(cuThreadExchangeStreamCaptureMode(&mut mine));
             }
-            let got = operate(d, name, things);
+            let got = operate(f[0], things);
             if relaxed {
-                ok((d.cuThreadExchangeStreamCaptureMode)(&mut mine));
+                cu!(cuThreadExchangeStreamCaptureMode(&mut mine));
             }
             got
         };
-        let op = if f[2] == "same" {
-            work()
-        } else {
-            std::thread::scope(|s| {
-                s.spawn(move || {
-                    ok((d.cuCtxSetCurrent)(context));
+        let operation = match f[2] {
+            "same" => work(),
+            _ => std::thread::scope(|scope| {
+                let there = scope.spawn(|| {
+                    cu!(cuCtxSetCurrent(shared as CUcontext));
                     work()
-                })
-                .join()
-                .unwrap()
-            })
+                });
+                there.join().unwrap()
+            }),
         };
-        let later = launch(d, function, t.captured);
-        let mut graph = 0;
-        let end = (d.cuStreamEndCapture)(t.captured, &mut graph);
+        let later = t.launch(t.captured);
+        let mut graph = null_mut();
+        let end = status!(cuStreamEndCapture(t.captured, &mut graph));
         let mut nodes = 0;
-        if graph != 0 {
-            ok((d.cuGraphGetNodes)(graph, null_mut(), &mut nodes));
+        if !graph.is_null() {
+            cu!(cuGraphGetNodes(graph, null_mut(), &mut nodes));
         }
-        let got = (op, later, end, nodes);
+        let got = (operation as u32, later as u32, end as u32, nodes);
         let want = (
-            status(f[4]),
-            status(f[5]),
-            status(f[6]),
-            f[7].parse::<usize>().unwrap(),
+            number(f[4]),
+            number(f[5]),
+            number(f[6]),
+            number(f[7]) as usize,
         );
-        rows += 1;
+        count += 1;
         if got != want {
             wrong.push(format!("{line}: got {got:?}"));
         }
     }
-    println!("{rows} rows, {} wrong", wrong.len());
+    cu!(cuDevicePrimaryCtxRelease_v2(0));
+    println!("{count} rows, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(rows, 203);
+    count
+}
+
+#[test]
+fn captures_on_a_non_blocking_stream() {
+    assert_eq!(table(include_str!("capture-matrix.tsv"), 1), 203);
+}
+
+#[test]
+fn captures_on_a_blocking_stream() {
+    assert_eq!(table(include_str!("capture-blocking.tsv"), 0), 208);
 }

@@ -1,6 +1,6 @@
 //! Captures.
 
-use super::{functions, EdgeData, Out};
+use super::{functions, list_nodes, EdgeData, Out};
 use crate::capture;
 use crate::graph::Graph;
 use crate::status::*;
@@ -77,8 +77,8 @@ functions! {
     ) {
         let stream = Stream::get(handle)?;
         let graph = Graph::get(graph)?;
+        let nodes = list_nodes(&graph, nodes, count)?;
         plain_edges(edges, count)?;
-        let nodes = nodes.list(count)?;
         if nodes.iter().any(|node| !graph.state().nodes.contains_key(node)) {
             return Err(INVALID_VALUE);
         }

@@ -1,6 +1,6 @@
 //! Contexts.
 
-use super::{functions, Out};
+use super::{functions, CtxParams, Out};
 use crate::context::{self, Context};
 use crate::status::*;
 use crate::{capture, device, stream};
@@ -81,9 +81,12 @@ functions! {
         create(handle, flags, device)
     }
 
-    fn cuCtxCreate_v4(handle: Out<usize>, params: Out<[usize; 3]>, flags: u32, device: i32) {
-        if !params.is_null() && params.get()?[1..] != [0, 0] {
-            return Err(NOT_SUPPORTED);
+    fn cuCtxCreate_v4(handle: Out<usize>, params: Out<CtxParams>, flags: u32, device: i32) {
+        if !params.is_null() {
+            let params = params.get()?;
+            if params.count != 0 || params.cig != 0 {
+                return Err(NOT_SUPPORTED);
+            }
         }
         create(handle, flags, device)
     }

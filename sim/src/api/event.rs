@@ -3,10 +3,11 @@
 use super::{functions, Out};
 use crate::capture::{self, Waiting};
 use crate::context;
-use crate::event::{Event, Recorded, EVENTS};
+use crate::event::{Event, Moment, Recorded, EVENTS};
 use crate::status::*;
 use crate::stream::Stream;
 use crate::worker::Task;
+use std::sync::Arc;
 
 const EXTERNAL: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
@@ -55,7 +56,7 @@ fn wait(stream: usize, handle: usize, flags: u32) -> Result<()> {
 }
 
 /// Asks about an event: an error for one that belongs to a capture, and unsafe while others are open.
-fn ask(handle: usize) -> Result<std::sync::Arc<Event>> {
+fn ask(handle: usize) -> Result<Arc<Event>> {
     let event = EVENTS.get(handle)?;
     if let Recorded::Captured(id, _) = event.recorded() {
         return Err(capture::query_captured(id));
@@ -73,26 +74,27 @@ fn check_context(event: &Event) -> Result<()> {
 
 fn elapsed(milliseconds: Out<f32>, start: usize, end: usize) -> Result<()> {
     milliseconds.required()?;
-    let mut times = [None; 2];
-    for (slot, handle) in times.iter_mut().zip([start, end]) {
-        let event = EVENTS.get(handle)?;
-        check_context(&event)?;
-        match event.recorded() {
-            Recorded::Captured(id, _) => return Err(capture::query_captured(id)),
-            Recorded::Moment(moment) if event.flags & DISABLE_TIMING == 0 => {
-                *slot = Some(moment.at().ok_or(NOT_READY)?);
-            }
-            _ => return Err(INVALID_HANDLE),
-        }
-    }
-    if let [Some(start), Some(end)] = times {
-        let seconds = match end.checked_duration_since(start) {
-            Some(after) => after.as_secs_f64(),
-            None => -(start - end).as_secs_f64(),
-        };
-        milliseconds.set((seconds * 1e3) as f32);
-    }
+    // Both must be events with a time before it matters whether they have happened.
+    let start = timed(start)?;
+    let end = timed(end)?;
+    let (start, end) = start.at().zip(end.at()).ok_or(NOT_READY)?;
+    let seconds = match end.checked_duration_since(start) {
+        Some(after) => after.as_secs_f64(),
+        None => -(start - end).as_secs_f64(),
+    };
+    milliseconds.set((seconds * 1e3) as f32);
     Ok(())
+}
+
+/// The moment of an event that was recorded, and has a time.
+fn timed(handle: usize) -> Result<Arc<Moment>> {
+    let event = EVENTS.get(handle)?;
+    check_context(&event)?;
+    match event.recorded() {
+        Recorded::Captured(id, _) => Err(capture::query_captured(id)),
+        Recorded::Moment(moment) if event.flags & DISABLE_TIMING == 0 => Ok(moment),
+        _ => Err(INVALID_HANDLE),
+    }
 }
 
 functions! {

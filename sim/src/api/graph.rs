@@ -50,9 +50,6 @@ fn change_edges(
     undo: fn(&mut graph::State, usize, usize) -> Result<()>,
 ) -> Result<()> {
     let graph = Graph::get(graph)?;
-    if graph.has_memory_nodes() {
-        return Err(NOT_SUPPORTED);
-    }
     let edges: Vec<(usize, usize)> = from.list(count)?.into_iter().zip(to.list(count)?).collect();
     let mut state = graph.state();
     for (index, (from, to)) in edges.iter().enumerate() {
@@ -78,6 +75,10 @@ fn connect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Resu
 }
 
 fn disconnect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Result<()> {
+    // Nothing can be taken out of a graph that makes or frees memory.
+    if Graph::get(graph)?.has_memory_nodes() {
+        return Err(NOT_SUPPORTED);
+    }
     change_edges(
         graph,
         from,

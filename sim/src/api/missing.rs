@@ -92,6 +92,7 @@ missing! {
     cuGraphExternalSemaphoresWaitNodeGetParams
     cuGraphExternalSemaphoresWaitNodeSetParams
     cuGraphicsMapResources
+    cuGraphicsMapResources_ptsz
     cuGraphicsResourceGetMappedMipmappedArray
     cuGraphicsResourceGetMappedPointer
     cuGraphicsResourceGetMappedPointer_v2
@@ -99,6 +100,7 @@ missing! {
     cuGraphicsResourceSetMapFlags_v2
     cuGraphicsSubResourceGetMappedArray
     cuGraphicsUnmapResources
+    cuGraphicsUnmapResources_ptsz
     cuGraphicsUnregisterResource
     cuGreenCtxCreate
     cuGreenCtxDestroy
@@ -125,6 +127,7 @@ missing! {
     cuLaunch
     cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
+    cuLaunchCooperativeKernel_ptsz
     cuLaunchGrid
     cuLaunchGridAsync
     cuLibraryEnumerateKernels
@@ -141,8 +144,10 @@ missing! {
     cuLinkAddData_v2
     cuLinkAddFile
     cuLinkAddFile_v2
+    cuLinkComplete
     cuLinkCreate
     cuLinkCreate_v2
+    cuLinkDestroy
     cuLogsCurrent
     cuLogsDumpToFile
     cuLogsDumpToMemory
@@ -154,9 +159,12 @@ missing! {
     cuMemAllocHost
     cuMemAllocPitch
     cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz
     cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
+    cuMemDiscardAndPrefetchBatchAsync_ptsz
     cuMemDiscardBatchAsync
+    cuMemDiscardBatchAsync_ptsz
     cuMemExportToShareableHandle
     cuMemFree
     cuMemGetAccess
@@ -172,11 +180,13 @@ missing! {
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
+    cuMemMapArrayAsync_ptsz
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
     cuMemPrefetchBatchAsync
+    cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
     cuMemRelease
@@ -192,19 +202,26 @@ missing! {
     cuMemcpy3DBatchAsync
     cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2
+    cuMemcpy3DBatchAsync_v2_ptsz
     cuMemcpyAtoA
     cuMemcpyAtoA_v2
+    cuMemcpyAtoA_v2_ptds
     cuMemcpyAtoD
     cuMemcpyAtoD_v2
+    cuMemcpyAtoD_v2_ptds
     cuMemcpyAtoH
     cuMemcpyAtoHAsync
     cuMemcpyAtoHAsync_v2
+    cuMemcpyAtoHAsync_v2_ptsz
     cuMemcpyAtoH_v2
+    cuMemcpyAtoH_v2_ptds
     cuMemcpyBatchAsync
     cuMemcpyBatchAsync_ptsz
     cuMemcpyBatchAsync_v2
+    cuMemcpyBatchAsync_v2_ptsz
     cuMemcpyDtoA
     cuMemcpyDtoA_v2
+    cuMemcpyDtoA_v2_ptds
     cuMemcpyDtoD
     cuMemcpyDtoDAsync
     cuMemcpyDtoH
@@ -212,7 +229,9 @@ missing! {
     cuMemcpyHtoA
     cuMemcpyHtoAAsync
     cuMemcpyHtoAAsync_v2
+    cuMemcpyHtoAAsync_v2_ptsz
     cuMemcpyHtoA_v2
+    cuMemcpyHtoA_v2_ptds
     cuMemcpyHtoD
     cuMemcpyHtoDAsync
     cuMemsetD16
@@ -243,23 +262,30 @@ missing! {
     cuParamSetf
     cuParamSeti
     cuParamSetv
+    cuProfilerInitialize
     cuSignalExternalSemaphoresAsync
+    cuSignalExternalSemaphoresAsync_ptsz
     cuStreamBatchMemOp
     cuStreamBatchMemOp_ptsz
     cuStreamBatchMemOp_v2
+    cuStreamBatchMemOp_v2_ptsz
     cuStreamGetAttribute
+    cuStreamGetAttribute_ptsz
     cuStreamGetGreenCtx
     cuStreamWaitValue32
     cuStreamWaitValue32_ptsz
     cuStreamWaitValue32_v2
+    cuStreamWaitValue32_v2_ptsz
     cuStreamWaitValue64
     cuStreamWaitValue64_ptsz
     cuStreamWaitValue64_v2
+    cuStreamWaitValue64_v2_ptsz
     cuStreamWriteValue32
     cuStreamWriteValue32_ptsz
     cuStreamWriteValue64
     cuStreamWriteValue64_ptsz
     cuStreamWriteValue64_v2
+    cuStreamWriteValue64_v2_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc
@@ -306,4 +332,5 @@ missing! {
     cuTexRefSetMipmapLevelClamp
     cuTexRefSetMipmappedArray
     cuWaitExternalSemaphoresAsync
+    cuWaitExternalSemaphoresAsync_ptsz
 }

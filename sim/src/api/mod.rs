@@ -25,6 +25,7 @@ mod test;
 
 pub use structs::*;
 
+use crate::graph::Graph;
 use crate::status::{Result, INVALID_VALUE};
 use std::ffi::{c_char, CStr};
 
@@ -94,11 +95,24 @@ impl<T> Out<T> {
             return Ok(Vec::new());
         }
         self.required()?;
+        // No process has more memory than this: the number is nonsense.
+        if count > (1 << 47) / size_of::<T>().max(1) {
+            return Err(INVALID_VALUE);
+        }
         // SAFETY: the C caller says that there are so many.
         Ok((0..count)
             .map(|index| unsafe { *self.0.add(index) })
             .collect())
     }
+}
+
+/// A list of nodes of a graph. They are distinct, so there are no more of them than the graph has: a larger
+/// number is refused before anything is read.
+pub(crate) fn list_nodes(graph: &Graph, nodes: Out<usize>, count: usize) -> Result<Vec<usize>> {
+    if count > graph.state().nodes.len() {
+        return Err(INVALID_VALUE);
+    }
+    nodes.list(count)
 }
 
 /// Answers a question for a list in the driver's way: without a place only the number; otherwise as many

@@ -4,8 +4,8 @@ use super::capture::plain_edges;
 use super::copy::of_3d;
 use super::launch::parameters;
 use super::{
-    functions, AllocParams, EdgeData, HostParams, KernelParams, Memcpy3d, MemcpyBody, MemsetParams,
-    NodeParams, Out,
+    functions, list_nodes, AllocParams, EdgeData, HostParams, KernelParams, Memcpy3d, MemcpyBody,
+    MemsetParams, NodeParams, Out,
 };
 use crate::copy::{Copy, Fill};
 use crate::event::EVENTS;
@@ -103,7 +103,8 @@ fn add(
     action: Action,
 ) -> Result<()> {
     node.required()?;
-    node.set(Graph::get(graph)?.add(action, &after.list(count)?)?);
+    let graph = Graph::get(graph)?;
+    node.set(graph.add(action, &list_nodes(&graph, after, count)?)?);
     Ok(())
 }
 

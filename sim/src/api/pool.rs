@@ -159,7 +159,7 @@ functions! {
 
     fn cuDeviceGetGraphMemAttribute(device: i32, attribute: i32, value: Out<u64>) {
         device::check(device)?;
-        let (used, high) = graph::usage();
+        let (used, high) = graph::usage(device);
         value.required()?.set(match attribute {
             0 | 2 => used,
             1 | 3 => high,
@@ -173,7 +173,7 @@ functions! {
         if !matches!(attribute, 1 | 3) || value.get()? != 0 {
             return Err(INVALID_VALUE);
         }
-        graph::reset_high();
+        graph::reset_high(device);
         Ok(())
     }
 

@@ -2,6 +2,16 @@
 
 use std::ffi::c_void;
 
+/// CUctxCreateParams
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct CtxParams {
+    pub affinity: usize,
+    pub count: i32,
+    pub cig: usize,
+}
+
 /// CUDA_MEMCPY2D
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -2,7 +2,8 @@
 
 use super::plan::Plan;
 use super::run::Launch;
-use super::{Action, Graph};
+use super::update;
+use super::Graph;
 use crate::context::Context;
 use crate::event::Moment;
 use crate::ledger::Kind;
@@ -26,7 +27,7 @@ pub struct Exec {
     /// Flags as given.
     pub flags: u64,
     /// The graph as it was, for updates.
-    pub shape: Mutex<super::update::Shape>,
+    pub shape: Mutex<update::Shape>,
     plan: Mutex<Arc<Plan>>,
     /// The end of the latest launch.
     latest: Mutex<Option<Arc<Moment>>>,
@@ -61,7 +62,7 @@ pub fn instantiate(
         handle,
         context_handle: context.handle,
         flags,
-        shape: Mutex::new(super::update::Shape::new(graph)),
+        shape: Mutex::new(update::Shape::new(graph)),
         plan: Mutex::new(Arc::new(plan)),
         latest: Mutex::new(None),
     });
@@ -93,8 +94,7 @@ impl Exec {
     pub fn set(&self, node: usize, work: Work) -> Result<()> {
         self.change(|plan| {
             let step = plan.step_mut(node)?;
-            let kind = |work: &Work| Action::Work(work.clone()).kind();
-            if kind(&step.work) != kind(&work) {
+            if step.work.kind() != work.kind() || update::change(&step.work, &work).is_some() {
                 return Err(INVALID_VALUE);
             }
             step.work = work;
@@ -104,7 +104,10 @@ impl Exec {
 
     /// Launches it on a stream.
     pub fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
-        let context = stream.context()?;
+        stream.context()?;
+        // Launches of one executable graph follow each other, also on different streams. The lock is held
+        // until this one is in its stream: whoever waits for it could otherwise come before it there.
+        let mut latest = lock(&self.latest);
         let plan = self.plan();
         let auto_free = self.flags & AUTO_FREE != 0;
         if !auto_free && plan.kept.iter().any(|memory| memory.is_outstanding()) {
@@ -121,8 +124,6 @@ impl Exec {
             let _ = memory.give_up();
         });
         let done = Arc::new(Moment::default());
-        // Launches of one executable graph follow each other, also on different streams.
-        let mut latest = lock(&self.latest);
         let before = latest.replace(done.clone());
         let launch = Launch {
             plan,
@@ -133,8 +134,6 @@ impl Exec {
         if let Some(before) = before.filter(|before| before.at().is_none()) {
             stream.push(Task::Wait(before))?;
         }
-        drop(latest);
-        drop(context);
         stream.push(Task::Graph(Box::new(launch)))
     }
 }

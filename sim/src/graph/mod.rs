@@ -265,17 +265,7 @@ impl Action {
     pub fn kind(&self) -> i32 {
         match self {
             Action::Child(_) => 4,
-            Action::Work(work) => match work {
-                Work::Kernel(_) => 0,
-                Work::Copy(_) | Work::Upload(_) => 1,
-                Work::Fill(_) => 2,
-                Work::Host(_) | Work::Callback(..) => 3,
-                Work::Wait(_) | Work::Await(_) => 6,
-                Work::Record(_) | Work::Mark(_) => 7,
-                Work::Alloc(_) => 10,
-                Work::Free(_) | Work::Retire(_) => 11,
-                Work::Empty => 5,
-            },
+            Action::Work(work) => work.kind(),
         }
     }
 }

@@ -45,7 +45,6 @@ impl Plan {
     pub fn new(graph: &Graph) -> std::result::Result<Plan, (i32, usize)> {
         let mut plan = Plan::default();
         plan.add(graph)?;
-        plan.objects = graph.state().objects.objects();
         plan.finish();
         Ok(plan)
     }
@@ -71,6 +70,7 @@ impl Plan {
         graph: &Graph,
     ) -> std::result::Result<(Vec<usize>, Vec<usize>), (i32, usize)> {
         let state = graph.state();
+        self.objects.extend(state.objects.objects());
         let order = order(&state).ok_or((INVALID_VALUE, 0usize))?;
         // Where a node's work ends: another step than where it starts for an inner graph.
         let mut ends: HashMap<usize, usize> = HashMap::new();

@@ -3,9 +3,12 @@
 use super::plan::Plan;
 use crate::context::Context;
 use crate::event::Moment;
+use crate::report;
+use crate::status::UNKNOWN;
 use crate::table::lock;
 use crate::work::Work;
 use std::collections::{HashMap, VecDeque};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -19,6 +22,18 @@ pub struct Launch {
     pub free_first: Vec<Work>,
     /// Happens at the end.
     pub done: Arc<Moment>,
+}
+
+/// However a launch ends, nothing waits for it in vain.
+impl Drop for Launch {
+    fn drop(&mut self) {
+        for work in self.special.values() {
+            if let Work::Mark(moment) = work {
+                moment.happen();
+            }
+        }
+        self.done.happen();
+    }
 }
 
 impl Launch {
@@ -79,7 +94,7 @@ impl Progress {
     /// Runs steps that are ready until there are none.
     fn drain(self: &Arc<Self>) {
         while let Some(step) = self.take() {
-            self.launch.step(step, &self.context);
+            self.step(step);
             let next = self.launch.plan.steps[step].next.iter();
             let freed = next.filter(|n| self.missing[**n].fetch_sub(1, Ordering::AcqRel) == 1);
             let freed: Vec<usize> = freed.copied().collect();
@@ -88,6 +103,15 @@ impl Progress {
             state.steps.extend(freed);
             drop(state);
             self.changed.notify_all();
+        }
+    }
+
+    /// Does a step. A defect of the simulator breaks the context; the other steps still come to an end.
+    fn step(&self, step: usize) {
+        let run = || self.launch.step(step, &self.context);
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            report::say("work of a graph failed inside; please report it");
+            self.context.fail(UNKNOWN);
         }
     }
 

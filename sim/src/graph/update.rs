@@ -38,7 +38,9 @@ pub struct Shape {
 #[derive(Clone)]
 struct Form {
     handle: usize,
-    action: Action,
+    kind: i32,
+    /// What it does; `None` for a graph inside. The graph itself is not kept: it ends with its node.
+    work: Option<Work>,
     /// The numbers of the nodes that it comes after.
     after: Vec<usize>,
     inner: Shape,
@@ -56,8 +58,12 @@ impl Shape {
         let numbers: HashMap<usize, usize> = numbers.collect();
         let nodes = state.nodes.iter().map(|(handle, node)| Form {
             handle: *handle,
-            action: node.action.clone(),
+            kind: node.action.kind(),
             after: node.after.iter().map(|before| numbers[before]).collect(),
+            work: match &node.action {
+                Action::Work(work) => Some(work.clone()),
+                Action::Child(_) => None,
+            },
             inner: match &node.action {
                 Action::Child(child) => Shape::new(child),
                 Action::Work(_) => Shape::default(),
@@ -76,7 +82,7 @@ impl Shape {
     ) -> std::result::Result<(), Refusal> {
         let refuse = |reason, node, from| Err(Refusal { reason, node, from });
         for (old, new_node) in self.nodes.iter().zip(&new.nodes) {
-            if old.action.kind() != new_node.action.kind() {
+            if old.kind != new_node.kind {
                 return refuse(NODE_TYPE_CHANGED, new_node.handle, 0);
             }
             if old.after != new_node.after {
@@ -84,8 +90,10 @@ impl Shape {
                 let from = added.map_or(0, |index| new.nodes[*index].handle);
                 return refuse(TOPOLOGY_CHANGED, new_node.handle, from);
             }
-            if let Some(reason) = change(&old.action, &new_node.action) {
-                return refuse(reason, new_node.handle, 0);
+            if let (Some(old), Some(new)) = (&old.work, &new_node.work) {
+                if let Some(reason) = change(old, new) {
+                    return refuse(reason, new_node.handle, 0);
+                }
             }
             pairs.insert(old.handle, new_node.handle);
             old.inner.pair(&new_node.inner, pairs)?;
@@ -100,7 +108,7 @@ impl Shape {
     /// Pairs the nodes inside of a node with those of another graph.
     pub fn pair_child(&self, node: usize, new: &Shape) -> Result<HashMap<usize, usize>> {
         let form = self.find(node).ok_or(INVALID_VALUE)?;
-        if !matches!(form.action, Action::Child(_)) {
+        if form.work.is_some() {
             return Err(INVALID_VALUE);
         }
         let mut pairs = HashMap::new();
@@ -116,33 +124,33 @@ impl Shape {
         here.or_else(|| self.nodes.iter().find_map(|form| form.inner.find(node)))
     }
 
-    /// Gives the nodes the actions of another graph; their handles stay.
+    /// Gives the nodes the work of another graph; their handles stay.
     fn take(&mut self, new: &Shape) {
         for (old, new) in self.nodes.iter_mut().zip(&new.nodes) {
-            old.action = new.action.clone();
+            old.work = new.work.clone();
             old.inner.take(&new.inner);
         }
     }
 }
 
 /// What is wrong with a changed node.
-fn change(old: &Action, new: &Action) -> Option<i32> {
+pub fn change(old: &Work, new: &Work) -> Option<i32> {
     let on_host = |place: Place| matches!(place, Place::Host(_));
     match (old, new) {
-        (Action::Work(Work::Kernel(old)), Action::Work(Work::Kernel(new))) => {
+        (Work::Kernel(old), Work::Kernel(new)) => {
             let contexts = [old, new].map(|k| k.function.module.context_handle);
             (contexts[0] != contexts[1]).then_some(FUNCTION_CHANGED)
         }
-        (Action::Work(Work::Copy(old)), Action::Work(Work::Copy(new))) => {
+        (Work::Copy(old), Work::Copy(new)) => {
             let kinds = [old, new].map(|c| (on_host(c.to.place), on_host(c.from.place)));
             let rows = [old, new].map(|c| (c.height, c.depth) == (1, 1));
             (kinds[0] != kinds[1] || rows[0] != rows[1]).then_some(PARAMETERS_CHANGED)
         }
-        (Action::Work(Work::Fill(old)), Action::Work(Work::Fill(new))) => {
+        (Work::Fill(old), Work::Fill(new)) => {
             let rows = [old, new].map(|f| f.height == 1);
             (rows[0] != rows[1]).then_some(PARAMETERS_CHANGED)
         }
-        (Action::Work(Work::Alloc(_) | Work::Free(_)), _) => Some(NOT_SUPPORTED),
+        (Work::Alloc(_) | Work::Free(_), _) => Some(NOT_SUPPORTED),
         _ => None,
     }
 }

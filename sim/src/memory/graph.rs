@@ -3,9 +3,9 @@
 
 use super::heap::write;
 use super::{allocate, changed, Block, Kind};
-use crate::ledger;
 use crate::status::{Result, INVALID_VALUE, OUT_OF_MEMORY};
 use crate::table::lock;
+use crate::{device, ledger};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -25,8 +25,9 @@ pub struct GraphMemory {
 static KNOWN: Mutex<Option<HashMap<u64, Weak<GraphMemory>>>> = Mutex::new(None);
 /// What was made and not freed: it can be freed also when its graph is gone.
 static OUTSTANDING: Mutex<Option<HashMap<u64, Arc<GraphMemory>>>> = Mutex::new(None);
-static USED: AtomicU64 = AtomicU64::new(0);
-static HIGH: AtomicU64 = AtomicU64::new(0);
+/// Bytes on each device.
+static USED: [AtomicU64; device::MOST] = [const { AtomicU64::new(0) }; device::MOST];
+static HIGH: [AtomicU64; device::MOST] = [const { AtomicU64::new(0) }; device::MOST];
 
 impl GraphMemory {
     /// Takes an address for memory that a launch will make.
@@ -78,8 +79,9 @@ impl GraphMemory {
         write().set_live(self.address, true)?;
         changed();
         ledger::made(ledger::Kind::AsyncMemory);
-        let used = USED.fetch_add(self.size, Ordering::Relaxed) + self.size;
-        HIGH.fetch_max(used, Ordering::Relaxed);
+        let slot = super::slot(self.device);
+        let used = USED[slot].fetch_add(self.size, Ordering::Relaxed) + self.size;
+        HIGH[slot].fetch_max(used, Ordering::Relaxed);
         Ok(())
     }
 
@@ -88,7 +90,7 @@ impl GraphMemory {
         write().set_live(self.address, false)?;
         changed();
         ledger::destroyed(ledger::Kind::AsyncMemory);
-        USED.fetch_sub(self.size, Ordering::Relaxed);
+        USED[super::slot(self.device)].fetch_sub(self.size, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -111,12 +113,15 @@ pub fn at(address: u64) -> Option<Arc<GraphMemory>> {
     lock(&KNOWN).as_ref()?.get(&address)?.upgrade()
 }
 
-/// Bytes in use by graphs now, and the most so far.
-pub fn usage() -> (u64, u64) {
-    (USED.load(Ordering::Relaxed), HIGH.load(Ordering::Relaxed))
+/// Bytes of a device in use by graphs now, and the most so far.
+pub fn usage(device: i32) -> (u64, u64) {
+    let slot = super::slot(device);
+    let read = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
+    (read(&USED[slot]), read(&HIGH[slot]))
 }
 
 /// Forgets the most so far.
-pub fn reset_high() {
-    HIGH.store(USED.load(Ordering::Relaxed), Ordering::Relaxed);
+pub fn reset_high(device: i32) {
+    let (used, _) = usage(device);
+    HIGH[super::slot(device)].store(used, Ordering::Relaxed);
 }

@@ -282,25 +282,22 @@ pub fn describe(address: u64) -> String {
     }
     let before = heap.blocks.range(..=address).next_back().map(|(_, b)| b);
     let after = heap.blocks.range(address..).next().map(|(_, b)| b);
-    let near = match (before, after) {
-        (Some(b), Some(a)) if a.start - address < address - b.end() => Err(a),
-        (Some(b), _) => Ok(b),
-        (None, Some(a)) => Err(a),
-        (None, None) => return format!("0x{address:x}: nothing is allocated"),
-    };
-    match near {
-        Ok(b) => format!(
-            "0x{address:x} is {} bytes behind the end of {}",
-            address - b.end(),
-            text(b)
-        ),
-        Err(a) => format!(
-            "0x{address:x} is {} bytes before {}",
-            a.start - address,
-            text(a)
-        ),
+    let behind = before.map(|b| (address - b.end(), "behind the end of", b));
+    let ahead = after.map(|a| (a.start - address, "before", a));
+    let nearest = behind.into_iter().chain(ahead).min_by_key(|(d, ..)| *d);
+    match nearest.filter(|(distance, ..)| *distance < NEAR) {
+        Some((distance, word, b)) => {
+            format!("0x{address:x} is {distance} bytes {word} {}", text(b))
+        }
+        None if address < NEAR => {
+            format!("0x{address:x} is no address: a null pointer and an offset?")
+        }
+        None => format!("0x{address:x} is near no allocation: memory of the host, or never set?"),
     }
 }
+
+/// How far from a block an address may be for the block to be named.
+const NEAR: u64 = 1 << 20;
 
 /// Device memory as the kernels of a context see it.
 pub struct DeviceMemory {
@@ -310,17 +307,32 @@ pub struct DeviceMemory {
     pub peers: u64,
 }
 
-impl cudagraph_ptx::Memory for DeviceMemory {
-    fn region(&self, address: u64) -> Option<Region> {
-        let block = block_at(address)?;
-        let reachable = block.device == self.device
+impl DeviceMemory {
+    fn reaches(&self, block: &Block) -> bool {
+        block.device == self.device
             || !block.kind.is_on_device()
             || block.kind == Kind::Managed
             || match block.kind {
                 Kind::Async(pool) => pool::find(pool).is_some_and(|p| p.is_open_to(self.device)),
                 _ => self.peers >> block.device & 1 == 1,
-            };
-        (block.live && reachable).then(|| Region {
+            }
+    }
+
+    /// What is at or near an address, and whether the context may use it, for reports.
+    pub fn describe(&self, address: u64) -> String {
+        let mut text = describe(address);
+        if let Some(block) = block_at(address).filter(|block| !self.reaches(block)) {
+            let (there, here) = (block.device, self.device);
+            text += &format!(" on device {there}, to which device {here} has no access");
+        }
+        text
+    }
+}
+
+impl cudagraph_ptx::Memory for DeviceMemory {
+    fn region(&self, address: u64) -> Option<Region> {
+        let block = block_at(address)?;
+        (block.live && self.reaches(&block)).then(|| Region {
             start: block.start,
             end: block.end(),
             host: block.start as *mut u8,
