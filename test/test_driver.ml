@@ -106,12 +106,16 @@ let wild () =
   let output, errors, code = run "wild" in
   Alcotest.(check int) "exit code" 0 code;
   (match String.split_on_char '\n' (String.trim output) with
-  | [ wait; launch; allocate; destroy ] ->
+  | wait :: launch :: allocate :: destroy :: rest ->
       List.iter
         (fun text ->
           Alcotest.(check bool) text true (contains text "CUDA_ERROR_ILLEGAL_ADDRESS"))
         [ wait; launch; allocate ];
-      Alcotest.(check string) "what is left can be destroyed" "ok" destroy
+      Alcotest.(check string) "what is left can be destroyed" "ok" destroy;
+      Alcotest.(check (list string))
+        "begun anew"
+        [ "usable false"; "failed releases 0"; "usable again true"; "computes 1" ]
+        rest
   | _ -> Alcotest.failf "unexpected output: %s" output);
   if Option.value ~default:"sim" (Sys.getenv_opt "CUDAGRAPH_DRIVER") = "sim" then
     List.iter

@@ -453,11 +453,21 @@ let case_21 () =
       let make () =
         ignore (List.init 20 (fun _ -> (Event.create (), device_ints 1, code ())))
       in
+      let told = Hashtbl.create 3 in
+      let before = failed_releases () in
+      failed_release_hook :=
+        Some
+          (fun ~message ~status ->
+            let n = Option.value ~default:0 (Hashtbl.find_opt told message) in
+            Hashtbl.replace told message (n + 1);
+            if status_name status <> "CUDA_ERROR_UNKNOWN" then failwith "dropped");
       make ();
       ignore
         (Simulator.fail "cuMemFree=UNKNOWN,cuEventDestroy=UNKNOWN,cuModuleUnload=UNKNOWN");
       Fun.protect
-        ~finally:(fun () -> ignore (Simulator.fail ""))
+        ~finally:(fun () ->
+          ignore (Simulator.fail "");
+          failed_release_hook := None)
         (fun () ->
           for _ = 1 to 100 do
             Gc.full_major ();
@@ -465,7 +475,16 @@ let case_21 () =
             | () -> ()
             | exception Not_found -> ()
           done;
-          Context.synchronize ()))
+          Context.synchronize ();
+          Context.synchronize ();
+          let times name = Option.value ~default:0 (Hashtbl.find_opt told name) in
+          List.iter
+            (fun name -> Alcotest.(check bool) name true (times name >= 20))
+            [ "cu_mem_free"; "cu_event_destroy"; "cu_module_unload" ];
+          Alcotest.(check int)
+            "each was told once"
+            (failed_releases () - before)
+            (Hashtbl.fold (fun _ n sum -> n + sum) told 0)))
 
 let domains_capture mode () =
   leaves_nothing (fun () ->

@@ -78,7 +78,11 @@ let set_current context =
   Status.check (where "set_current") "cu_ctx_set_current" (Raw.ctx_set_current context)
 
 let synchronize () =
-  Status.check (where "synchronize") "cu_ctx_synchronize" (Raw.ctx_synchronize ())
+  Status.check (where "synchronize") "cu_ctx_synchronize" (Raw.ctx_synchronize ());
+  Status.report_releases ()
+
+let is_usable context =
+  Status.get (where "is_usable") "cu_event_create" (Raw.ctx_is_usable context)
 
 let disable_peer_access peer =
   Status.check (where "disable_peer_access") "cu_ctx_disable_peer_access"

@@ -94,3 +94,11 @@ val set_limit : limit -> int -> unit
 
 val get_limit : limit -> int
 (** [get_limit limit] is the bound in force. Driver: [cuCtxGetLimit]. *)
+
+(** {1 Beyond cudajit} *)
+
+val is_usable : t -> bool
+(** [is_usable context] is whether work can still be done in it. It is [false] for good
+    once a kernel has made an illegal access or failed otherwise in a way that brings the
+    context down, and once it was reset: then destroy it, or reset the device, and begin
+    anew. Work that is pending may still bring it down. Driver: [cuEventCreate]. *)

@@ -6,6 +6,8 @@ exception Cuda_error = Status.Cuda_error
 
 let is_success = Status.is_success
 let cuda_call_hook = Status.cuda_call_hook
+let failed_release_hook = Status.failed_release_hook
+let failed_releases = Raw.failed_releases
 let init ?(flags = 0) () = Status.check "Cuda.init" "cu_init" (Raw.init flags)
 let driver_description = Raw.driver_description
 

@@ -52,3 +52,12 @@ val driver_description : unit -> string
 val driver_version : unit -> int
 (** [driver_version ()] is the CUDA version of the driver, 12040 for 12.4. Driver:
     [cuDriverGetVersion]. *)
+
+val failed_releases : unit -> int
+(** [failed_releases ()] is how many destructions the driver has refused, of what was
+    garbage or let go by work that is done. They raise nothing anywhere. *)
+
+val failed_release_hook : (message:string -> status:result -> unit) option ref
+(** When set, told of each such refusal once, with the driver function in snake case, by
+    the next call that allocates, waits, ends a capture or instantiates. What it raises is
+    dropped. *)

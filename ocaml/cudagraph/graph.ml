@@ -41,8 +41,12 @@ let begin_capture ?(mode = GLOBAL) stream =
     (Raw.begin_capture (Owner.raw stream) (int_of_mode mode))
 
 let end_capture stream =
-  Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture"
-    (Raw.end_capture (Owner.raw stream))
+  let graph =
+    Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture"
+      (Raw.end_capture (Owner.raw stream))
+  in
+  Status.report_releases ();
+  graph
 
 let instantiate graph =
   Status.get_memory "Cuda.Graph.instantiate" "cu_graph_instantiate" (fun () ->

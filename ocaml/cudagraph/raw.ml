@@ -72,6 +72,7 @@ external ctx_enable_peer_access : context -> int -> status
   = "cudagraph_ctx_enable_peer_access"
 
 external ctx_disable_peer_access : context -> status = "cudagraph_ctx_disable_peer_access"
+external ctx_is_usable : context -> (bool, status) result = "cudagraph_ctx_is_usable"
 external ctx_synchronize : unit -> status = "cudagraph_ctx_synchronize"
 external ctx_address : context -> nativeint = "cudagraph_ctx_address"
 
@@ -264,3 +265,7 @@ external exec_info : exec -> graph_info = "cudagraph_exec_info"
 
 external drain : unit -> unit = "cudagraph_drain"
 external failed_releases : unit -> int = "cudagraph_failed_releases"
+
+(* The oldest failure that was not taken yet: the driver function and its status. *)
+external take_failed_release : unit -> (string * status) option
+  = "cudagraph_take_failed_release"

@@ -84,6 +84,22 @@ let call_hook message status =
   | Some hook when status <> Raw.invalid_argument -> hook ~message ~status
   | _ -> ()
 
+let failed_release_hook : (message:string -> status:t -> unit) option ref = ref None
+
+let report_releases () =
+  match !failed_release_hook with
+  | None -> ()
+  | Some hook ->
+      let rec report () =
+        match Raw.take_failed_release () with
+        | None -> ()
+        | Some (message, status) ->
+            (* Nobody who makes the call that reports expects an exception from here. *)
+            (try hook ~message ~status with _ -> ());
+            report ()
+      in
+      report ()
+
 let fail where message status =
   (* Taken before the hook, which may make calls of its own. *)
   let detail = Raw.detail () in
@@ -111,14 +127,18 @@ let ready where message status =
     true)
 
 let get_memory where message allocate =
-  match allocate () with
-  | Error status when status = out_of_memory && not (Raw.captures_here ()) ->
-      (* Garbage may hold what is missing. Not collected in the midst of a capture. *)
-      ignore (Raw.detail ());
-      call_hook message status;
-      Gc.full_major ();
-      Raw.drain ();
-      get where message (allocate ())
-  | result -> get where message result
+  let got =
+    match allocate () with
+    | Error status when status = out_of_memory && not (Raw.captures_here ()) ->
+        (* Garbage may hold what is missing. Not collected in the midst of a capture. *)
+        ignore (Raw.detail ());
+        call_hook message status;
+        Gc.full_major ();
+        Raw.drain ();
+        get where message (allocate ())
+    | result -> get where message result
+  in
+  report_releases ();
+  got
 
 let pp_address address = Printf.sprintf "0x%nx" address

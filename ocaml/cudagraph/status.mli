@@ -8,6 +8,10 @@ exception Cuda_error of { status : t; message : string }
 val sexp_of_t : t -> Sexplib0.Sexp.t
 val is_success : t -> bool
 val cuda_call_hook : (message:string -> status:t -> unit) option ref
+val failed_release_hook : (message:string -> status:t -> unit) option ref
+
+val report_releases : unit -> unit
+(** Tells the hook of the releases that have failed since it was told last. *)
 
 val check : string -> string -> Raw.status -> unit
 (** [check where message status] returns if [status] is success. Otherwise it raises

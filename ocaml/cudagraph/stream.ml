@@ -190,7 +190,8 @@ let synchronize stream =
   let mark = Owner.mark stream in
   Status.check (where "synchronize") "cu_stream_synchronize"
     (Raw.stream_synchronize (Owner.raw stream));
-  Owner.release stream mark
+  Owner.release stream mark;
+  Status.report_releases ()
 
 (* To ask about an event that was recorded inside a capture would break the capture. *)
 let finished (event : Owner.event) =

@@ -1,7 +1,7 @@
 //! Contexts: owners, the one that is current on a thread, and entering one for a call.
 
 use super::device::Limits;
-use super::gate::{self, Passing};
+use super::gate::{self, Passing, ThreadMode};
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
@@ -29,6 +29,8 @@ pub struct Context {
     ownership: Ownership,
     /// False once the context was reset: its handles must not be used or released any more.
     alive: AtomicBool,
+    /// True once the driver has given an answer that it gives to everything from then on.
+    broken: AtomicBool,
     /// Work pending on the NULL stream of this context.
     pub null_stream: Arc<StreamState>,
     backlog: Arc<Backlog>,
@@ -53,6 +55,7 @@ impl Context {
             device,
             ownership,
             alive: AtomicBool::new(true),
+            broken: AtomicBool::new(false),
             null_stream: StreamState::new(&backlog),
             backlog,
             streams: Mutex::new(Vec::new()),
@@ -247,6 +250,29 @@ impl Context {
         ))
     }
 
+    /// Whether work can still be done in it: it was not reset, and no kernel has brought it down.
+    /// `cuEventCreate`, `cuEventDestroy`
+    pub fn is_usable(&self) -> Result<bool> {
+        library::ready()?;
+        if !self.is_alive() || self.broken.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let _relaxed = ThreadMode::relaxed();
+        let _entered = self.enter()?;
+        let mut event = std::ptr::null_mut();
+        let asked =
+            driver!(cuEventCreate(&mut event, 0)).and_then(|()| driver!(cuEventDestroy_v2(event)));
+        match asked {
+            Err(_) if self.broken.load(Ordering::Relaxed) => Ok(false),
+            asked => asked.map(|()| true),
+        }
+    }
+
+    /// Whether an answer of the driver has shown that nothing works in it any more.
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
     /// Whether the context was not reset since.
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire)
@@ -278,6 +304,19 @@ impl Drop for Context {
             Ownership::Primary => release::queue(Release::PrimaryContext(self.device)),
             Ownership::Created => release::queue(Release::CreatedContext(self.handle)),
             Ownership::Borrowed => {}
+        }
+    }
+}
+
+/// Notes that the context of the calling thread can do no more work.
+#[cold]
+pub fn note_broken() {
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: asks for the handle that is current on this thread.
+    let asked = unsafe { sys::cuCtxGetCurrent(&mut handle) };
+    if asked == CUresult::CUDA_SUCCESS {
+        if let Some(context) = Context::known(handle as usize) {
+            context.broken.store(true, Ordering::Relaxed);
         }
     }
 }

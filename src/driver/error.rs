@@ -53,10 +53,34 @@ pub fn check(name: &'static str, status: CUresult) -> Result<()> {
         return Ok(());
     }
     super::capture::blame(name, status);
+    if is_sticky(status) {
+        super::context::note_broken();
+    }
     Err(Error {
         status: status as i32,
         detail: String::new(),
     })
+}
+
+/// Whether the driver answers so to everything from then on, until the context is destroyed or reset.
+pub fn is_sticky(status: CUresult) -> bool {
+    use CUresult::*;
+    matches!(
+        status,
+        CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUDA_ERROR_CONTAINED
+            | CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_ASSERT
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_TENSOR_MEMORY_LEAK
+    )
 }
 
 /// The name of a driver function as error messages write it: `cuMemAlloc_v2` is `cu_mem_alloc`.

@@ -51,6 +51,7 @@ static SLOW: SegQueue<Release> = SegQueue::new();
 /// Streams without an owner whose work is not known to be done, and memory of streams that capture.
 static LINGERING: Mutex<Vec<Release>> = Mutex::new(Vec::new());
 static FAILED: AtomicU64 = AtomicU64::new(0);
+static FAILURES: SegQueue<(&str, i32)> = SegQueue::new();
 
 /// Which releases a call is ready to wait for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,6 +113,23 @@ fn retry_lingering() {
 }
 
 impl Release {
+    /// The driver function that it comes down to.
+    fn function(&self) -> &'static str {
+        match self {
+            Release::Memory(..) => "cuMemFree",
+            Release::StreamMemory(..) => "cuMemFreeAsync",
+            Release::Module(..) => "cuModuleUnload",
+            Release::PrimaryContext(_) => "cuDevicePrimaryCtxRelease",
+            Release::CreatedContext(_) => "cuCtxDestroy",
+            Release::Event(..) => "cuEventDestroy",
+            Release::Stream(..) => "cuStreamDestroy",
+            Release::StreamWork(..) => "cuEventQuery",
+            Release::Capture(_) => "cuStreamEndCapture",
+            Release::Graph(..) => "cuGraphDestroy",
+            Release::Exec(..) => "cuGraphExecDestroy",
+        }
+    }
+
     /// The context that must be current for it.
     fn context(&self) -> Option<&Arc<Context>> {
         match self {
@@ -137,9 +155,26 @@ fn run(release: Release) {
         // Its turn comes again.
         Err(_) => return linger(release),
     };
-    if attempt(release).is_err_and(|error| !is_gone(&error)) {
-        FAILED.fetch_add(1, Ordering::Relaxed);
+    let function = release.function();
+    if let Err(error) = attempt(release) {
+        let broken = context.is_some_and(|context| context.is_broken());
+        if !broken && !is_gone(&error) {
+            note_failure(function, error.status);
+        }
     }
+}
+
+/// Counts a refusal, and keeps the last ones for whoever wants to know.
+fn note_failure(function: &'static str, status: i32) {
+    const MOST: usize = 1000;
+    FAILED.fetch_add(1, Ordering::Relaxed);
+    while FAILURES.len() >= MOST && FAILURES.pop().is_some() {}
+    FAILURES.push((function, status));
+}
+
+/// Takes the oldest refusal that was not taken yet: the driver function and its status.
+pub fn take_failure() -> Option<(&'static str, i32)> {
+    FAILURES.pop()
 }
 
 /// Whether the context is gone and has taken its handles along.
@@ -161,8 +196,8 @@ fn linger(release: Release) {
 /// Destroys the events of a stream that is gone; each that the driver refuses counts as a failure.
 fn destroy_events(events: Vec<usize>) {
     for event in events {
-        if driver!(cuEventDestroy_v2(event as sys::CUevent)).is_err() {
-            FAILED.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = driver!(cuEventDestroy_v2(event as sys::CUevent)) {
+            note_failure("cuEventDestroy", error.status);
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::custom::{alloc, get};
 use super::run::{blocking, guarded, status, value};
-use super::value::{int, nativeint, string, to_int, UNIT};
+use super::value::{block, int, nativeint, string, to_int, tuple, UNIT};
 use crate::driver::context::{self, Context};
+use crate::driver::error::snake_case;
 use crate::driver::release::{self, Drain};
 use crate::driver::{driver, library};
 use ocaml::sys::Value;
@@ -127,6 +128,24 @@ extern "C" fn cudagraph_drain(_unit: Value) -> Value {
         Ok(())
     });
     UNIT
+}
+
+#[no_mangle]
+extern "C" fn cudagraph_ctx_is_usable(context: Value) -> Value {
+    let context = get::<Context>(context);
+    value(blocking(|| context.is_usable()), |yes| int(yes as isize))
+}
+
+/// `external take_failed_release : unit -> (string * status) option`
+#[no_mangle]
+extern "C" fn cudagraph_take_failed_release(_unit: Value) -> Value {
+    match release::take_failure() {
+        None => UNIT,
+        Some((function, status)) => {
+            let name = string(snake_case(function).as_bytes());
+            block(0, &[tuple(&[name, int(status as isize)])])
+        }
+    }
 }
 
 #[no_mangle]
