@@ -4,20 +4,13 @@ use super::context::Context;
 use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::graph_memory::GraphMemory;
+use super::life::{Freeing, Life};
 use super::module::Module;
 use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
 use super::stream::Stream;
 use super::{driver, library, Error, Result};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
-
-/// Set in [`Allocation::state`] once the user has freed the memory.
-const DEAD: u32 = 1 << 31;
-/// Set once the memory is back with the driver.
-const RETURNED: u32 = 1 << 30;
-/// The rest counts who holds the memory against an explicit free.
-const HOLDS: u32 = RETURNED - 1;
 
 enum Owner {
     /// Allocated here or taken over; freed when the last holder goes.
@@ -40,7 +33,7 @@ pub struct Allocation {
     size: usize,
     owner: Owner,
     context: Arc<Context>,
-    state: AtomicU32,
+    life: Life,
 }
 
 impl Allocation {
@@ -109,7 +102,7 @@ impl Allocation {
             size,
             owner,
             context,
-            state: AtomicU32::new(0),
+            life: Life::new(),
         })
     }
 
@@ -154,7 +147,7 @@ impl Allocation {
 
     /// Whether the user has freed it.
     pub fn is_freed(&self) -> bool {
-        self.state.load(Ordering::Acquire) & DEAD != 0
+        self.life.is_dead()
     }
 
     /// Frees the memory now, or when the last capture, graph or exec that holds it goes. The value
@@ -163,7 +156,7 @@ impl Allocation {
         match &self.owner {
             // `cuMemFree` does not wait for work that uses such memory.
             Owner::Stream(stream) if stream.someone_may_use(self) => {
-                self.state.fetch_or(DEAD, Ordering::AcqRel);
+                self.life.free_later();
                 return Ok(());
             }
             Owner::Graph(memory) if memory.is_allocated() => {
@@ -205,7 +198,7 @@ impl Allocation {
             outside()?;
             let held = Held::new(self)?;
             if stream.free_in_capture(&held)? {
-                self.state.fetch_or(DEAD | RETURNED, Ordering::AcqRel);
+                self.life.free_elsewhere();
             }
             return Ok(());
         }
@@ -216,7 +209,7 @@ impl Allocation {
         }
         if matches!(self.owner, Owner::Stream(_)) && stream.others_may_use(self) {
             // Goes back once those are known to be idle.
-            self.state.fetch_or(DEAD, Ordering::AcqRel);
+            self.life.free_later();
             return Ok(());
         }
         let _entered = stream.context().enter()?;
@@ -225,7 +218,7 @@ impl Allocation {
             .inspect_err(|_| {
                 if !called && matches!(self.owner, Owner::Stream(_)) {
                     // Nobody has given it back: its release will.
-                    self.state.fetch_and(!RETURNED, Ordering::AcqRel);
+                    self.life.not_returned();
                 }
             })
     }
@@ -248,32 +241,18 @@ impl Allocation {
             Owner::Graph(memory) => return memory.free_by(give_back),
             Owner::Here | Owner::Managed | Owner::Stream(_) => {}
         }
-        let mut state = self.state.load(Ordering::Acquire);
-        loop {
-            if state & DEAD != 0 {
-                return Ok(());
-            }
-            let free_now = state & HOLDS == 0;
-            let next = state | DEAD | if free_now { RETURNED } else { 0 };
-            match self
-                .state
-                .compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) if !free_now => return Ok(()),
-                Ok(_) => return give_back(self.address),
-                Err(now) => state = now,
-            }
+        match self.life.free() {
+            Freeing::Now => give_back(self.address),
+            Freeing::Later | Freeing::Again => Ok(()),
         }
     }
 
     /// Puts an explicit free off until [`Allocation::unhold`]; an error if the user has freed it.
     #[inline]
     pub fn hold(&self) -> Result<()> {
-        let before = self.state.fetch_add(1, Ordering::AcqRel);
-        if before & DEAD == 0 {
+        if self.life.hold() {
             return Ok(());
         }
-        self.unhold();
         Err(Error::invalid(format!(
             "the device memory at 0x{:x} was freed",
             self.address
@@ -283,7 +262,7 @@ impl Allocation {
     /// Takes one [`Allocation::hold`] back.
     #[inline]
     pub fn unhold(&self) {
-        self.state.fetch_sub(1, Ordering::AcqRel);
+        self.life.unhold();
     }
 
     /// Checks that `size` bytes from `offset` are inside; `what` names the argument.
@@ -313,7 +292,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if *self.state.get_mut() & RETURNED != 0 {
+        if self.life.is_returned() {
             return;
         }
         match &self.owner {

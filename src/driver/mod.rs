@@ -14,8 +14,11 @@ pub mod foreign;
 pub mod gate;
 pub mod graph;
 pub mod graph_memory;
+#[cfg(all(test, loom))]
+mod interleavings;
 pub mod launch;
 pub mod library;
+pub mod life;
 pub mod memory;
 pub mod module;
 pub mod pressure;
@@ -25,6 +28,7 @@ pub mod retain;
 pub mod stream;
 pub mod stream_memory;
 pub mod stream_work;
+pub mod sync;
 
 pub use error::{Error, Result};
 

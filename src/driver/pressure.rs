@@ -10,8 +10,9 @@
 //! to be done ([`Backlog`]). Work that other libraries send to the device is not seen, so a stream
 //! that is shared with one is never launched on this way.
 
+use super::sync::atomic::AtomicI64;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// Threads that take part, each with a place of its own; any more share, and may find it taken.
 const PLACES: usize = 64;

@@ -5,10 +5,12 @@ use super::gate::ThreadMode;
 use super::memory::Allocation;
 use super::pressure::Backlog;
 use super::retain::{PendingSet, Shared};
+use super::sync::atomic::{AtomicU64, Ordering};
+use super::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use super::Result;
 use cudarc::driver::sys::{self, CUresult};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 /// What is pending on a stream.
 ///
@@ -60,9 +62,32 @@ impl StreamState {
         self.asking.write().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Notes that the driver call of an operation has returned.
-    pub fn enqueued(&self, sequence: u64) {
+    /// Makes the driver call of an operation that counts as `weight` ordinary ones. What it uses is
+    /// retained first.
+    #[inline]
+    pub fn enqueue<T>(
+        &self,
+        queue: &mut Queue,
+        weight: u64,
+        retain: impl FnOnce(&mut PendingSet, u64),
+        call: impl FnOnce() -> T,
+    ) -> T {
+        let sequence = queue.next(weight);
+        retain(&mut queue.pending, sequence);
+        let result = call();
         self.enqueued.store(sequence, Ordering::Release);
+        result
+    }
+
+    /// Asks or waits whether the stream is idle; if so, lets go what its work so far has used. What is
+    /// enqueued meanwhile stays.
+    pub fn release_if_idle(&self, is_idle: impl FnOnce() -> Result<bool>) -> Result<bool> {
+        let mark = self.mark();
+        let idle = is_idle()?;
+        if idle {
+            self.release_up_to(mark);
+        }
+        Ok(idle)
     }
 
     /// Marks a point: once the stream is idle, everything up to it may be released. Taken before
@@ -128,7 +153,7 @@ pub struct Queue {
 impl Queue {
     /// The number of an operation that is about to be enqueued; `weight` compares it with an ordinary
     /// one.
-    pub fn next(&mut self, weight: u64) -> u64 {
+    fn next(&mut self, weight: u64) -> u64 {
         self.sequence += weight;
         self.backlog.add(weight as i64);
         self.sequence

@@ -9,10 +9,11 @@ use super::pressure::{Short, Waiting};
 use super::queue::{Queue, StreamState};
 use super::release::{self, Drain, Release};
 use super::retain::{KeepSet, Operand, Operands, PendingSet};
+use super::sync::RwLockWriteGuard;
 use super::{driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLockWriteGuard};
+use std::sync::Arc;
 
 /// Streams that have an owner, for `get_total_live_streams`.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -200,12 +201,11 @@ impl Stream {
         if self.is_null() {
             capture::refuse_uncaptured("work on the NULL stream", self.context.handle())?;
         }
-        let sequence = queue.next(how.weight);
-        for operand in &operands {
-            queue.pending.retain(operand, sequence);
-        }
-        let result = call(self.raw(), None);
-        self.state.enqueued(sequence);
+        let retain = |pending: &mut PendingSet, sequence| {
+            operands.iter().for_each(|o| pending.retain(o, sequence));
+        };
+        let call = || call(self.raw(), None);
+        let result = self.state.enqueue(&mut queue, how.weight, retain, call);
         drop(passage);
         let mut released = Vec::new();
         // A stream that is not ours may be gone when we ask how far it is: each operation is marked.
@@ -234,11 +234,8 @@ impl Stream {
         if !self.is_ordinary() || queue.progress_is_due() || !self.context.backlog().has_room() {
             return None;
         }
-        let sequence = queue.next(weight);
-        retain(&mut queue.pending, sequence);
-        let result = call(self.raw());
-        self.state.enqueued(sequence);
-        Some(result)
+        let call = || call(self.raw());
+        Some(self.state.enqueue(&mut queue, weight, retain, call))
     }
 
     /// Records one operation at once into the capture that the stream began, if it did. Nothing
@@ -314,15 +311,13 @@ impl Stream {
     /// Waits for the stream's work, then lets go what it used. `cuStreamSynchronize`
     pub fn synchronize(&self) -> Result<()> {
         self.context.check_alive()?;
-        let mark = self.state.mark();
-        {
+        self.state.release_if_idle(|| {
             let _asking = self.state.asking();
             let how = self.ask("waiting for a stream that captures")?;
             let _shield = Shield::for_others(how);
             self.refuse_if_null("waiting for the NULL stream")?;
-            driver!(cuStreamSynchronize(self.raw()))?;
-        }
-        self.state.release_up_to(mark);
+            driver!(cuStreamSynchronize(self.raw())).map(|()| true)
+        })?;
         release::drain(Drain::All);
         Ok(())
     }
@@ -330,8 +325,7 @@ impl Stream {
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`
     pub fn is_idle(&self) -> Result<bool> {
         self.context.check_alive()?;
-        let mark = self.state.mark();
-        {
+        self.state.release_if_idle(|| {
             let _asking = self.state.asking();
             let how = self.ask("asking whether a stream that captures is idle")?;
             // A query of this stream must not harm a capture on another one.
@@ -342,10 +336,8 @@ impl Stream {
             if status == CUresult::CUDA_ERROR_NOT_READY {
                 return Ok(false);
             }
-            super::error::check("cuStreamQuery", status)?;
-        }
-        self.state.release_up_to(mark);
-        Ok(true)
+            super::error::check("cuStreamQuery", status).map(|()| true)
+        })
     }
 
     /// The driver's number for the stream, unique in the process. `cuStreamGetId`
@@ -377,9 +369,10 @@ impl Stream {
 }
 
 impl Stream {
-    /// The program has let go of the stream: a capture that it began is closed by the next drain.
+    /// The program has let go of the stream: a capture that it began is closed by the next drain. Not on
+    /// the stream of another library, which may still end it.
     pub fn let_go(self: &Arc<Self>) {
-        if capture::any_open() {
+        if self.whose.is_ours() && capture::any_open() {
             release::queue(Release::Capture(self.clone()));
         }
     }

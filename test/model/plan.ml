@@ -490,6 +490,16 @@ let rec step state = function
       let exec_id = fresh state in
       emit state (Make_exec { graph = of_graph.graph_id; exec = exec_id });
       state.execs.(exec) <- Some { exec_id; of_graph }
+  | Launch_alone { exec; stream; seen } ->
+      if state.execs.(exec) = None then raise Skip;
+      let forget slot =
+        let but_seen = if slot = seen then [] else [ Buffer ] in
+        let all = but_seen @ [ Host; Graph ] in
+        List.iter (fun thing -> try drop state thing slot with Skip -> ()) all
+      in
+      List.iter forget (List.init slots Fun.id);
+      emit state (Clean (if strict state then Major else Poison));
+      step state (Launch { exec; stream })
   | Launch { exec; stream = s } ->
       let x = present state.execs.(exec) and stream = stream state s in
       if is_capturing state stream then raise Skip;

@@ -49,6 +49,9 @@ type step =
   | Fork of int  (** The stream joins the innermost capture. *)
   | Instantiate of { graph : int; exec : int }
   | Launch of { exec : int; stream : int }
+  | Launch_alone of { exec : int; stream : int; seen : int }
+      (** After everything is dropped but the exec and one buffer, and what was free is
+          overwritten. *)
   | Destroy of int
   | Destroy_exec of int
   | Check of int
@@ -121,6 +124,9 @@ let rec step depth =
        (4, map (fun c -> Collect c) collection);
        (3, map2 (fun graph exec -> Instantiate { graph; exec }) slot slot);
        (5, map2 (fun exec stream -> Launch { exec; stream }) slot slot);
+       ( 4,
+         map3 (fun exec stream seen -> Launch_alone { exec; stream; seen }) slot slot slot
+       );
        (1, map (fun g -> Destroy g) slot);
        (1, map (fun x -> Destroy_exec x) slot);
        (2, map (fun b -> Check b) slot);
