@@ -54,7 +54,7 @@ fn a_c_program_runs_and_its_errors_are_found() {
     assert_eq!(output.status.code(), Some(1), "{report}");
     for words in [
         "kernel `saxpy`: illegal address reading 4 bytes",
-        "thread (255,0,0) of block (0,0,0)",
+        "thread (255,0,0) of block (0,0,0), PTX line 17: `ld.global.f32 %f3, [%d5];`",
         "0 bytes behind the end of 1020 bytes of device memory",
         "cuStreamSynchronize(stream): CUDA_ERROR_ILLEGAL_ADDRESS",
     ] {

@@ -166,6 +166,28 @@ fn a_small_device_is_full_soon() {
 }
 
 #[test]
+fn variables_that_cannot_be_read_are_named() {
+    let text = with(
+        "variables_that_cannot_be_read_are_named",
+        &[
+            ("CUDAGRAPH_SIM_MEMORY", "64MB"),
+            ("CUDAGRAPH_SIM_DEVICES", "two"),
+        ],
+        || {
+            let _s = Session::new();
+            words(4);
+        },
+    );
+    let Some(text) = text else { return };
+    for words in [
+        "CUDAGRAPH_SIM_MEMORY: cannot read \"64MB\"",
+        "CUDAGRAPH_SIM_DEVICES: cannot read \"two\"",
+    ] {
+        assert!(text.contains(words), "no {words:?} in:\n{text}");
+    }
+}
+
+#[test]
 fn a_machine_without_a_device() {
     with(
         "a_machine_without_a_device",
