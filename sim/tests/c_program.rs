@@ -43,6 +43,7 @@ fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
 
 #[test]
 fn a_c_program_runs_and_its_errors_are_found() {
+    simulator_only!();
     let output = run_with(&[], &[("CUDAGRAPH_SIM_REPORT", "1")]);
     let (text, report) = (String::from_utf8_lossy(&output.stdout), errors(&output));
     assert!(output.status.success(), "{report}");
