@@ -141,10 +141,10 @@ impl Copy {
         for row in rows.take_while(|_| size > 0) {
             // In pieces, so that a size that cannot be right ends where the host's memory does.
             for done in (0..width).step_by(PIECE) {
-                let start = bytes.len();
-                bytes.resize(start + (width - done).min(PIECE), 0u8);
+                let (start, length) = (bytes.len(), (width - done).min(PIECE));
+                bytes.resize(start + length, 0u8);
                 let from = address + row + done as u64;
-                host::read_bytes(from, &mut bytes[start..])
+                host::read_bytes(from, bytes[start..].as_mut_ptr() as u64, length)
                     .map_err(|_| not_there(from, self.width))?;
             }
         }
@@ -214,18 +214,16 @@ fn move_row(to: Place, there: u64, from: Place, here: u64, width: u64) -> Result
         }
         (Place::Device(to), Place::Host(from)) => {
             let from = from + here;
-            // SAFETY: the caller checked the destination.
-            let row = unsafe { std::slice::from_raw_parts_mut((to + there) as *mut u8, size) };
-            host::read_bytes(from, row).map_err(|_| not_there(from, width))
+            host::read_bytes(from, to + there, size).map_err(|_| not_there(from, width))
         }
         (Place::Host(to), Place::Host(from)) => {
             let mut piece = vec![0u8; size.min(PIECE)];
             for done in (0..size).step_by(PIECE) {
                 let piece = &mut piece[..(size - done).min(PIECE)];
                 let [to, from] = [to + there, from + here].map(|start| start + done as u64);
-                host::read_bytes(from, piece).map_err(|_| not_there(from, width))?;
-                host::write_bytes(to, piece.as_ptr() as u64, piece.len())
-                    .map_err(|_| not_there(to, width))?;
+                let (here, length) = (piece.as_mut_ptr() as u64, piece.len());
+                host::read_bytes(from, here, length).map_err(|_| not_there(from, width))?;
+                host::write_bytes(to, here, length).map_err(|_| not_there(to, width))?;
             }
             Ok(())
         }
@@ -304,12 +302,13 @@ impl Fill {
         let (width, value) = (self.width as usize, self.value);
         for row in 0..self.height {
             let at = self.to + row * self.pitch;
-            // SAFETY: the range was checked just now, and is aligned for the element.
+            // SAFETY: the range was checked just now, and is aligned for the element. There are no references
+            // to it, since other work of the program may touch it at the same time.
             unsafe {
                 match self.element {
-                    1 => std::slice::from_raw_parts_mut(at as *mut u8, width).fill(value as u8),
-                    2 => std::slice::from_raw_parts_mut(at as *mut u16, width).fill(value as u16),
-                    _ => std::slice::from_raw_parts_mut(at as *mut u32, width).fill(value),
+                    1 => std::ptr::write_bytes(at as *mut u8, value as u8, width),
+                    2 => (0..width).for_each(|i| (at as *mut u16).add(i).write(value as u16)),
+                    _ => (0..width).for_each(|i| (at as *mut u32).add(i).write(value)),
                 }
             }
         }

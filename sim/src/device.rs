@@ -1,5 +1,6 @@
 //! The devices: an H200 as the driver describes it, less what a CPU cannot do.
 
+use crate::report;
 use crate::status::{Result, INVALID_DEVICE, INVALID_VALUE};
 use std::sync::OnceLock;
 
@@ -10,9 +11,17 @@ pub const MOST: usize = 16;
 pub fn count() -> i32 {
     static COUNT: OnceLock<i32> = OnceLock::new();
     *COUNT.get_or_init(|| {
-        let text = std::env::var("CUDAGRAPH_SIM_DEVICES").ok();
-        let number = text.and_then(|n| n.parse().ok()).unwrap_or(1);
-        number.clamp(0, MOST as i32)
+        let text = std::env::var("CUDAGRAPH_SIM_DEVICES").unwrap_or_default();
+        if text.is_empty() {
+            return 1;
+        }
+        let number = text.parse().ok().filter(|n| (0..=MOST as i32).contains(n));
+        number.unwrap_or_else(|| {
+            report::say(&format!(
+                "CUDAGRAPH_SIM_DEVICES: cannot read {text:?}: a number from 0 to {MOST}"
+            ));
+            1
+        })
     })
 }
 

@@ -137,10 +137,9 @@ impl Stream {
     pub fn push(self: &Arc<Self>, task: Task) -> Result<()> {
         let context = self.context()?;
         for moment in self.comes_after(&context)? {
-            self.queue.push(Task::Wait(moment));
+            self.queue.push(Task::Wait(moment))?;
         }
-        self.queue.push(task);
-        Ok(())
+        self.queue.push(task)
     }
 
     /// What blocking streams and the NULL stream have to wait for before their next task.
@@ -150,22 +149,24 @@ impl Stream {
             let blocking = handled(context.handle)
                 .into_iter()
                 .filter(|s| s.is_blocking());
-            return Ok(blocking.filter_map(|s| s.end_of_work()).collect());
+            return blocking
+                .filter_map(|s| s.end_of_work().transpose())
+                .collect();
         }
         if self.is_blocking() && NULL_USED.load(Ordering::Acquire) {
-            return Ok(context.null_stream()?.end_of_work().into_iter().collect());
+            return Ok(context.null_stream()?.end_of_work()?.into_iter().collect());
         }
         Ok(Vec::new())
     }
 
     /// The moment when everything that is in the stream now is done, unless that is so already.
-    fn end_of_work(&self) -> Option<Arc<Moment>> {
+    fn end_of_work(&self) -> Result<Option<Arc<Moment>>> {
         if self.is_idle() {
-            return None;
+            return Ok(None);
         }
         let moment = Arc::new(Moment::default());
-        self.queue.push(Task::Mark(moment.clone()));
-        Some(moment)
+        self.queue.push(Task::Mark(moment.clone()))?;
+        Ok(Some(moment))
     }
 
     /// Whether nothing is queued or running.

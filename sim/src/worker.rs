@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::event::Moment;
 use crate::graph::run::Launch;
 use crate::report;
-use crate::status::UNKNOWN;
+use crate::status::{Result, OPERATING_SYSTEM, UNKNOWN};
 use crate::table::lock;
 use crate::work::Work;
 use std::collections::VecDeque;
@@ -107,40 +107,38 @@ impl Queue {
         })
     }
 
-    /// Puts a task in; a launch waits while too many are pending.
-    pub fn push(self: &Arc<Self>, task: Task) {
+    /// Puts a task in; a launch waits while too many are pending. Fails if there is no thread to do it.
+    pub fn push(self: &Arc<Self>, task: Task) -> Result<()> {
         let is_launch = task.is_launch();
         let mut state = lock(&self.state);
         while is_launch && state.launches >= CAPACITY {
             state = self.wait_for_progress(state);
         }
+        let is_asleep = state.thread == Thread::Sleeping;
+        if state.thread == Thread::None {
+            // With the lock held: nobody counts on a thread that does not come.
+            self.start()?;
+        }
+        state.thread = Thread::Busy;
         state.launches += usize::from(is_launch);
         state.entered += 1;
         state.tasks.push_back(task);
-        match state.thread {
-            Thread::Busy => {}
-            Thread::Sleeping => {
-                state.thread = Thread::Busy;
-                drop(state);
-                self.filled.notify_one();
-            }
-            Thread::None => {
-                state.thread = Thread::Busy;
-                drop(state);
-                self.start();
-            }
+        drop(state);
+        if is_asleep {
+            self.filled.notify_one();
         }
+        Ok(())
     }
 
-    fn start(self: &Arc<Self>) {
+    fn start(self: &Arc<Self>) -> Result<()> {
         let queue = self.clone();
         let spawned = std::thread::Builder::new()
             .name("cuda stream".to_string())
             .spawn(move || queue.work());
-        if let Err(error) = spawned {
+        spawned.map(|_| ()).map_err(|error| {
             report::say(&format!("no thread could be started for a stream: {error}"));
-            std::process::abort();
-        }
+            OPERATING_SYSTEM
+        })
     }
 
     /// What the thread does.

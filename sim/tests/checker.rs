@@ -42,6 +42,7 @@ fn run_on(s: &Session, name: &std::ffi::CStr, threads: u32, memory: CUdeviceptr)
 
 #[test]
 fn a_step_over_the_end() {
+    simulator_only!();
     let report = report("a_step_over_the_end", |s| {
         let memory = words(25);
         let status = run_on(s, c"set", 27, memory);
@@ -62,6 +63,7 @@ fn a_step_over_the_end() {
 
 #[test]
 fn a_step_before_the_start() {
+    simulator_only!();
     let report = report("a_step_before_the_start", |s| {
         let memory = words(25);
         let status = run_on(s, c"add", 1, memory - 8);
@@ -80,6 +82,7 @@ fn a_step_before_the_start() {
 
 #[test]
 fn memory_that_was_freed() {
+    simulator_only!();
     let report = report("memory_that_was_freed", |s| {
         let memory = words(25);
         cu!(cuMemFree_v2(memory));
@@ -95,6 +98,7 @@ fn memory_that_was_freed() {
 
 #[test]
 fn an_access_that_is_not_aligned() {
+    simulator_only!();
     let report = report("an_access_that_is_not_aligned", |s| {
         let memory = words(25);
         let status = run_on(s, c"set", 4, memory + 2);
@@ -113,6 +117,7 @@ fn an_access_that_is_not_aligned() {
 
 #[test]
 fn a_handle_that_was_never_set() {
+    simulator_only!();
     let report = report("a_handle_that_was_never_set", |s| {
         let status = run_on(s, c"set", 4, 0);
         assert_eq!(status, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -123,6 +128,7 @@ fn a_handle_that_was_never_set() {
 
 #[test]
 fn memory_of_the_program_s_own() {
+    simulator_only!();
     let report = report("memory_of_the_program_s_own", |s| {
         let own = [0u32; 4];
         let status = run_on(s, c"set", 4, own.as_ptr() as u64);
@@ -138,6 +144,7 @@ fn memory_of_the_program_s_own() {
 
 #[test]
 fn a_captured_copy_of_memory_that_was_freed() {
+    simulator_only!();
     let report = report("a_captured_copy_of_memory_that_was_freed", |s| {
         let (from, to, stream) = (words(25), words(25), s.stream());
         let graph = get!(cuGraphCreate(0));
@@ -167,6 +174,7 @@ fn a_captured_copy_of_memory_that_was_freed() {
 
 #[test]
 fn a_copy_to_host_memory_that_is_not_there() {
+    simulator_only!();
     let report = report("a_copy_to_host_memory_that_is_not_there", |s| {
         let (from, stream) = (words(4), s.stream());
         let nowhere = 0x7000 as *mut std::ffi::c_void;
@@ -178,7 +186,63 @@ fn a_copy_to_host_memory_that_is_not_there() {
 }
 
 #[test]
+fn a_captured_copy_of_host_memory_that_was_unmapped() {
+    simulator_only!();
+    let report = report("a_captured_copy_of_host_memory_that_was_unmapped", |s| {
+        let (to, stream) = (words(4), s.stream());
+        // SAFETY: a page of the test's own, which nobody else knows.
+        let page = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        let graph = get!(cuGraphCreate(0));
+        let copy = copy_params((DEVICE, to), (HOST, page as u64), 16);
+        let node: *const CUgraphNode = std::ptr::null();
+        let _: CUgraphNode = get!(cuGraphAddMemcpyNode(graph, node, 0, &copy, s.context));
+        let exec = instantiate(graph);
+        run(exec, stream);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::munmap(page, 4096) }, 0);
+        fails!(INVALID_VALUE, cuGraphLaunch(exec, stream));
+    });
+    let Some(text) = report else { return };
+    mentions(&text, &["a copy of 16 bytes uses host memory", "not there"]);
+}
+
+#[test]
+fn a_captured_copy_to_pinned_memory_that_was_freed() {
+    simulator_only!();
+    let report = report("a_captured_copy_to_pinned_memory_that_was_freed", |s| {
+        let (from, stream) = (words(4), s.stream());
+        let pinned: *mut std::ffi::c_void = get!(cuMemAllocHost_v2(64));
+        let graph = get!(cuGraphCreate(0));
+        let copy = copy_params((HOST, pinned as u64), (DEVICE, from), 16);
+        let node: *const CUgraphNode = std::ptr::null();
+        let _: CUgraphNode = get!(cuGraphAddMemcpyNode(graph, node, 0, &copy, s.context));
+        let exec = instantiate(graph);
+        cu!(cuMemFreeHost(pinned));
+        cu!(cuGraphLaunch(exec, stream));
+        assert_ne!(status!(cuStreamSynchronize(stream)), SUCCESS);
+    });
+    let Some(text) = report else { return };
+    mentions(
+        &text,
+        &[
+            "0 bytes into 64 bytes of pinned host memory",
+            "freed before",
+        ],
+    );
+}
+
+#[test]
 fn a_kernel_of_a_module_that_was_unloaded() {
+    simulator_only!();
     let report = report("a_kernel_of_a_module_that_was_unloaded", |s| {
         let stream = s.stream();
         let module = get!(cuModuleLoadData(KERNELS.as_ptr().cast()));
@@ -197,6 +261,7 @@ fn a_kernel_of_a_module_that_was_unloaded() {
 
 #[test]
 fn memory_of_another_device() {
+    simulator_only!();
     std::env::set_var("CUDAGRAPH_SIM_DEVICES", "2");
     let report = report("memory_of_another_device", |s| {
         let other: CUcontext = get!(cuCtxCreate_v2(0, 1));
@@ -218,6 +283,7 @@ fn memory_of_another_device() {
 
 #[test]
 fn faults_are_counted() {
+    simulator_only!();
     let s = Session::new();
     let count = function!("cusimFaults", extern "C" fn() -> u64);
     let before = count();

@@ -40,7 +40,7 @@ fn they_are_alike_and_apart() {
     cu!(cuDeviceCanAccessPeer(&mut can, 0, 0));
     assert_eq!(can, 0);
     let name = |device| {
-        let mut text = [0i8; 32];
+        let mut text = [0 as std::ffi::c_char; 32];
         cu!(cuDeviceGetPCIBusId(text.as_mut_ptr(), 32, device));
         let mut found = 9;
         cu!(cuDeviceGetByPCIBusId(&mut found, text.as_ptr()));

@@ -171,7 +171,7 @@ fn errors_have_names_and_texts() {
         assert_eq!(name.to_str().unwrap(), format!("{status:?}"));
         assert!(!text.is_empty(), "{name:?}");
     }
-    type Name = extern "C" fn(u32, *mut *const i8) -> CUresult;
+    type Name = extern "C" fn(u32, *mut *const std::ffi::c_char) -> CUresult;
     let name_of = function!("cuGetErrorName", Name);
     let mut text = null();
     assert_eq!(

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 fn set(rules: &CStr) -> i32 {
-    function!("cusimFail", extern "C" fn(*const i8) -> i32)(rules.as_ptr())
+    function!("cusimFail", extern "C" fn(*const std::ffi::c_char) -> i32)(rules.as_ptr())
 }
 
 /// Runs a body in a child with variables, and asserts that it succeeds: what it has written to stderr.
@@ -24,6 +24,7 @@ fn with(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) -> Option<S
 
 #[test]
 fn the_nth_call_fails() {
+    simulator_only!();
     with(
         "the_nth_call_fails",
         &[(
@@ -47,6 +48,7 @@ fn the_nth_call_fails() {
 
 #[test]
 fn a_rule_that_cannot_be_read_is_named() {
+    simulator_only!();
     let text = with(
         "a_rule_that_cannot_be_read_is_named",
         &[("CUDAGRAPH_SIM_FAIL", "cuMemAlloc@x=OUT_OF_MEMORY")],
@@ -62,6 +64,7 @@ fn a_rule_that_cannot_be_read_is_named() {
 
 #[test]
 fn rules_are_set_and_ended_by_a_test() {
+    simulator_only!();
     let s = Session::new();
     let stream = s.stream();
     assert_eq!(set(c"cuStreamQuery=NOT_READY"), 0);
@@ -76,6 +79,7 @@ fn rules_are_set_and_ended_by_a_test() {
 
 #[test]
 fn any_call_may_fail_with_a_probability() {
+    simulator_only!();
     let s = Session::new();
     let stream = s.stream();
     let run = || {
@@ -94,6 +98,7 @@ fn any_call_may_fail_with_a_probability() {
 
 #[test]
 fn every_call_takes_longer() {
+    simulator_only!();
     let s = Session::new();
     let (stream, nothing) = (s.stream(), s.kernel(c"nothing"));
     assert_eq!(set(c"cuLaunchKernel~20ms"), 0);
@@ -108,6 +113,7 @@ fn every_call_takes_longer() {
 
 #[test]
 fn every_function_can_fail() {
+    simulator_only!();
     let s = Session::new();
     let (stream, memory, nothing) = (s.stream(), words(4), s.kernel(c"nothing"));
     let graph = get!(cuGraphCreate(0));
@@ -140,6 +146,7 @@ fn every_function_can_fail() {
 
 #[test]
 fn a_small_device_is_full_soon() {
+    simulator_only!();
     with(
         "a_small_device_is_full_soon",
         &[("CUDAGRAPH_SIM_MEMORY", "64M")],
@@ -166,7 +173,31 @@ fn a_small_device_is_full_soon() {
 }
 
 #[test]
+fn variables_that_cannot_be_read_are_named() {
+    simulator_only!();
+    let text = with(
+        "variables_that_cannot_be_read_are_named",
+        &[
+            ("CUDAGRAPH_SIM_MEMORY", "64MB"),
+            ("CUDAGRAPH_SIM_DEVICES", "two"),
+        ],
+        || {
+            let _s = Session::new();
+            words(4);
+        },
+    );
+    let Some(text) = text else { return };
+    for words in [
+        "CUDAGRAPH_SIM_MEMORY: cannot read \"64MB\"",
+        "CUDAGRAPH_SIM_DEVICES: cannot read \"two\"",
+    ] {
+        assert!(text.contains(words), "no {words:?} in:\n{text}");
+    }
+}
+
+#[test]
 fn a_machine_without_a_device() {
+    simulator_only!();
     with(
         "a_machine_without_a_device",
         &[("CUDAGRAPH_SIM_DEVICES", "0")],
@@ -181,6 +212,7 @@ fn a_machine_without_a_device() {
 
 #[test]
 fn before_the_start_nothing_works() {
+    simulator_only!();
     with("before_the_start_nothing_works", &[], || {
         open();
         let mut address = 0;
@@ -194,6 +226,7 @@ fn before_the_start_nothing_works() {
 
 #[test]
 fn streams_are_held_and_let_go() {
+    simulator_only!();
     let s = Session::new();
     let (stream, memory) = (s.stream(), upload(&[0; 4]));
     function!("cusimPause", extern "C" fn())();
@@ -208,6 +241,7 @@ fn streams_are_held_and_let_go() {
 
 #[test]
 fn what_is_missing_says_its_name_once() {
+    simulator_only!();
     let text = with("what_is_missing_says_its_name_once", &[], || {
         let _s = Session::new();
         let mut library = null_mut();

@@ -26,6 +26,7 @@ macro_rules! refuses {
 
 #[test]
 fn streams() {
+    simulator_only!();
     let s = Session::new();
     let stream = s.stream();
     cu!(cuStreamDestroy_v2(stream));
@@ -59,6 +60,7 @@ fn streams() {
 
 #[test]
 fn events() {
+    simulator_only!();
     let s = Session::new();
     let (stream, event): (_, CUevent) = (s.stream(), get!(cuEventCreate(0)));
     let good: CUevent = get!(cuEventCreate(0));
@@ -82,6 +84,7 @@ fn events() {
 
 #[test]
 fn contexts() {
+    simulator_only!();
     let s = Session::new();
     let other: CUcontext = get!(cuCtxCreate_v2(0, 0));
     cu!(cuCtxDestroy_v2(other));
@@ -113,6 +116,7 @@ fn contexts() {
 
 #[test]
 fn a_thread_without_a_context() {
+    simulator_only!();
     let s = Session::new();
     let (stream, memory, event) = (s.stream(), words(4), get!(cuEventCreate(0)));
     let graph = get!(cuGraphCreate(0));
@@ -147,6 +151,7 @@ fn a_thread_without_a_context() {
 
 #[test]
 fn modules_and_kernels() {
+    simulator_only!();
     let s = Session::new();
     let module = get!(cuModuleLoadData(KERNELS.as_ptr().cast()));
     let function = get!(cuModuleGetFunction(module, c"set".as_ptr()));
@@ -196,6 +201,7 @@ fn modules_and_kernels() {
 
 #[test]
 fn graphs_nodes_and_execs() {
+    simulator_only!();
     let s = Session::new();
     let stream = s.stream();
     let graph = get!(cuGraphCreate(0));
@@ -249,6 +255,7 @@ fn graphs_nodes_and_execs() {
 
 #[test]
 fn memory_and_pools() {
+    simulator_only!();
     let s = Session::new();
     let stream = s.stream();
     let memory = words(4);
@@ -284,6 +291,7 @@ fn memory_and_pools() {
 
 #[test]
 fn answers_need_a_place() {
+    simulator_only!();
     let s = Session::new();
     let (stream, graph) = (s.stream(), get!(cuGraphCreate(0)));
     let exec = instantiate(graph);
@@ -360,6 +368,7 @@ fn answers_need_a_place() {
 
 #[test]
 fn a_launch_that_cannot_be_is_refused() {
+    simulator_only!();
     let s = Session::new();
     let (stream, nothing) = (s.stream(), s.kernel(c"nothing"));
     let try_launch = |grid: [u32; 3], block: [u32; 3], shared: u32| {

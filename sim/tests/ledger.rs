@@ -14,6 +14,7 @@ fn counts() -> [u64; 7] {
 
 #[test]
 fn every_handle_is_counted_by_kind() {
+    simulator_only!();
     let s = Session::new();
     let before = counts();
     let stream = s.stream();
@@ -37,6 +38,7 @@ fn every_handle_is_counted_by_kind() {
 
 #[test]
 fn what_ends_with_its_context_is_counted_as_gone() {
+    simulator_only!();
     let before = {
         let s = Session::new();
         drop(s);
@@ -55,6 +57,7 @@ fn what_ends_with_its_context_is_counted_as_gone() {
 
 #[test]
 fn captured_graphs_are_counted_when_they_are_handed_over() {
+    simulator_only!();
     let s = Session::new();
     let before = live(c"graph");
     let stream = s.stream();
@@ -77,9 +80,10 @@ fn captured_graphs_are_counted_when_they_are_handed_over() {
 
 #[test]
 fn bytes_and_calls_and_dead_handles_are_counted() {
+    simulator_only!();
     let s = Session::new();
     let bytes = function!("cusimBytesLive", extern "C" fn() -> u64);
-    let calls = function!("cusimCalls", extern "C" fn(*const i8) -> u64);
+    let calls = function!("cusimCalls", extern "C" fn(*const std::ffi::c_char) -> u64);
     let dead = function!("cusimBadHandles", extern "C" fn() -> u64);
     let (before, called, misused) = (bytes(), calls(c"cuMemAlloc".as_ptr()), dead());
     let memory: CUdeviceptr = get!(cuMemAlloc_v2(12345));
@@ -97,6 +101,7 @@ fn bytes_and_calls_and_dead_handles_are_counted() {
 
 #[test]
 fn the_table_at_the_end_names_what_is_left() {
+    simulator_only!();
     let test = "the_table_at_the_end_names_what_is_left";
     if is_child(test) {
         let s = Session::new();

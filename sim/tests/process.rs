@@ -41,6 +41,7 @@ fn ends(test: &str, code: Option<i32>) {
 
 #[test]
 fn a_program_may_exit_with_everything_live() {
+    simulator_only!();
     let test = "a_program_may_exit_with_everything_live";
     if is_child(test) {
         leave_everything_live(Session::new(), gate());
@@ -51,6 +52,7 @@ fn a_program_may_exit_with_everything_live() {
 
 #[test]
 fn a_program_may_return_with_everything_live() {
+    simulator_only!();
     let test = "a_program_may_return_with_everything_live";
     if is_child(test) {
         leave_everything_live(Session::new(), gate());
@@ -61,6 +63,7 @@ fn a_program_may_return_with_everything_live() {
 
 #[test]
 fn another_thread_may_exit() {
+    simulator_only!();
     let test = "another_thread_may_exit";
     if is_child(test) {
         leave_everything_live(Session::new(), gate());
@@ -71,6 +74,7 @@ fn another_thread_may_exit() {
 
 #[test]
 fn a_program_may_exit_while_others_wait_for_a_stream() {
+    simulator_only!();
     let test = "a_program_may_exit_while_others_wait_for_a_stream";
     if is_child(test) {
         let s = Session::new();
@@ -90,6 +94,7 @@ fn a_program_may_exit_while_others_wait_for_a_stream() {
 
 #[test]
 fn the_table_is_written_while_work_is_pending() {
+    simulator_only!();
     let test = "the_table_is_written_while_work_is_pending";
     if is_child(test) {
         leave_everything_live(Session::new(), gate());
@@ -119,6 +124,7 @@ fn forked(body: impl FnOnce() -> i32) -> i32 {
 
 #[test]
 fn a_forked_child_gets_an_error_from_everything() {
+    simulator_only!();
     let s = Session::new();
     let (stream, memory) = (s.stream(), upload(&[1; 4]));
     let exec = instantiate(get!(new_graph()));
@@ -151,6 +157,7 @@ fn a_forked_child_gets_an_error_from_everything() {
 
 #[test]
 fn a_child_that_was_forked_before_the_start_has_a_driver() {
+    simulator_only!();
     let test = "a_child_that_was_forked_before_the_start_has_a_driver";
     if is_child(test) {
         open();
@@ -167,7 +174,41 @@ fn a_child_that_was_forked_before_the_start_has_a_driver() {
 }
 
 #[test]
+fn a_process_that_can_have_no_more_threads_gets_an_error() {
+    simulator_only!();
+    let test = "a_process_that_can_have_no_more_threads_gets_an_error";
+    if !is_child(test) {
+        let output = child(test, &[]);
+        assert!(output.status.success(), "{}", errors(&output));
+        assert!(errors(&output).contains("no thread could be started"));
+        return;
+    }
+    let s = Session::new();
+    let (stream, memory) = (s.stream(), words(4));
+    // A thread's stack does not fit into what is left of the address space.
+    let limit = |soft| {
+        let mut limits = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: both calls get a valid place.
+        unsafe {
+            assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &mut limits), 0);
+            limits.rlim_cur = soft;
+            assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &limits), 0);
+        }
+    };
+    limit(1 << 20);
+    fails!(OPERATING_SYSTEM, cuMemsetD32Async(memory, 5, 4, stream));
+    limit(libc::RLIM_INFINITY);
+    cu!(cuMemsetD32Async(memory, 6, 4, stream));
+    cu!(cuStreamSynchronize(stream));
+    assert_eq!(download(memory, 4), [6; 4]);
+}
+
+#[test]
 fn a_thread_may_end_with_work_pending() {
+    simulator_only!();
     let s = Session::new();
     let (add, context) = (s.kernel(c"add") as usize, s.context as usize);
     let memory = upload(&[0; 4]);

@@ -6,6 +6,7 @@ use std::ffi::{c_void, CString};
 
 #[test]
 fn every_function_of_the_driver_is_exported() {
+    simulator_only!();
     let names = include_str!("driver-names.txt").lines();
     let missing: Vec<_> = names
         .filter(|name| !name.starts_with('#') && address_of(name).is_null())
@@ -13,7 +14,8 @@ fn every_function_of_the_driver_is_exported() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-type Find = extern "C" fn(*const i8, *mut *mut c_void, i32, u64, *mut u32) -> CUresult;
+type Find =
+    extern "C" fn(*const std::ffi::c_char, *mut *mut c_void, i32, u64, *mut u32) -> CUresult;
 
 /// The address that the driver finds for a name: for a version, and for threads' own streams if flags is 2.
 fn find(name: &str, version: i32, flags: u64) -> (CUresult, *mut c_void, u32) {
@@ -56,6 +58,7 @@ const FORMS: &[(&str, i32, &str)] = &[
 
 #[test]
 fn a_name_and_a_version_find_the_form() {
+    simulator_only!();
     let _s = Session::new();
     for (name, version, symbol) in FORMS {
         let (status, address, found) = find(name, *version, 0);
@@ -66,6 +69,7 @@ fn a_name_and_a_version_find_the_form() {
 
 #[test]
 fn a_flag_finds_the_form_for_threads_of_their_own() {
+    simulator_only!();
     let _s = Session::new();
     for (name, symbol) in [
         ("cuLaunchKernel", "cuLaunchKernel_ptsz"),
@@ -80,6 +84,7 @@ fn a_flag_finds_the_form_for_threads_of_their_own() {
 
 #[test]
 fn what_there_is_not_is_told() {
+    simulator_only!();
     let _s = Session::new();
     for name in ["cuNoSuchFunction", "malloc", ""] {
         let (status, address, found) = find(name, 12000, 0);

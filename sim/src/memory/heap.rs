@@ -1,8 +1,8 @@
 //! The reserved range and the blocks in it.
 
 use super::{slot, Block, Kind};
-use crate::device;
 use crate::status::{Result, OUT_OF_MEMORY};
+use crate::{device, report};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -73,17 +73,29 @@ pub fn total() -> u64 {
     static TOTAL: OnceLock<u64> = OnceLock::new();
     *TOTAL.get_or_init(|| {
         let text = std::env::var("CUDAGRAPH_SIM_MEMORY").unwrap_or_default();
-        let digits = text.trim_end_matches(['K', 'M', 'G']);
-        let unit = match text.as_bytes().last() {
-            Some(b'K') => 1 << 10,
-            Some(b'M') => 1 << 20,
-            Some(b'G') => 1 << 30,
-            _ => 1,
-        };
-        digits
-            .parse::<u64>()
-            .map_or(150_754_820_096, |n| n.saturating_mul(unit))
+        if text.is_empty() {
+            return TOTAL_OF_H200;
+        }
+        bytes(&text).unwrap_or_else(|| {
+            report::say(&format!(
+                "CUDAGRAPH_SIM_MEMORY: cannot read {text:?}: a number of bytes, with K, M or G"
+            ));
+            TOTAL_OF_H200
+        })
     })
+}
+
+const TOTAL_OF_H200: u64 = 150_754_820_096;
+
+/// A number of bytes, where K, M and G stand for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'M' => (&text[..text.len() - 1], 1 << 20),
+        b'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 impl Heap {
@@ -262,4 +274,29 @@ fn empty(block: &Block) {
     let to = block.end() / page * page;
     // SAFETY: whole pages of the block, which nobody needs any more.
     unsafe { libc::madvise(from as *mut _, (to - from) as usize, libc::MADV_DONTNEED) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(bytes("64M"), Some(64 << 20));
+        assert_eq!(bytes("3K"), Some(3072));
+        assert_eq!(bytes("2G"), Some(2 << 30));
+        assert_eq!(bytes("1000"), Some(1000));
+        for nonsense in [
+            "",
+            "M",
+            "64MB",
+            "64KM",
+            "-1",
+            "1.5G",
+            "99999999999999999999",
+            "99999999999G",
+        ] {
+            assert_eq!(bytes(nonsense), None, "{nonsense:?}");
+        }
+    }
 }

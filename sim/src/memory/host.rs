@@ -51,8 +51,8 @@ pub fn is_pageable(address: u64) -> bool {
 }
 
 /// Copies bytes out of host memory that may not be there.
-pub fn read_bytes(from: u64, to: &mut [u8]) -> Result<()> {
-    transfer(from, to.as_mut_ptr() as u64, to.len(), false)
+pub fn read_bytes(from: u64, to: u64, size: usize) -> Result<()> {
+    transfer(from, to, size, false)
 }
 
 /// Copies bytes into host memory that may not be there.

@@ -67,6 +67,24 @@ pub fn library() -> PathBuf {
     }
 }
 
+/// Whether the library under test is the simulator.
+pub fn is_simulator() -> bool {
+    let path = library();
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.contains("cudagraph_sim"))
+}
+
+/// Ends a test that only the simulator can pass, or survive.
+macro_rules! simulator_only {
+    () => {
+        if !crate::common::is_simulator() {
+            eprintln!("skipped: only for the simulator");
+            return;
+        }
+    };
+}
+pub(crate) use simulator_only;
+
 /// Opens the library, under the name by which the declarations find it.
 pub fn open() {
     static ONCE: Once = Once::new();
@@ -99,7 +117,7 @@ pub(crate) use function;
 
 /// How many objects of a kind are live, by the simulator's count.
 pub fn live(kind: &CStr) -> u64 {
-    function!("cusimLive", extern "C" fn(*const i8) -> u64)(kind.as_ptr())
+    function!("cusimLive", extern "C" fn(*const std::ffi::c_char) -> u64)(kind.as_ptr())
 }
 
 /// A context of the test's own. Captures and errors reach beyond what they touch, so there is one test at
