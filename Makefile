@@ -1,4 +1,5 @@
 .PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
+  test-loom test-debug-runtime test-valgrind \
   lint lint-rust-layout lint-rust lint-ocaml-layout clean \
   bench bench-smoke bench-instructions dist
 
@@ -29,8 +30,21 @@ test-ocaml: setup
 test-nvrtc: setup
 	@sh scripts/test_nvrtc.sh
 
-test-full: test ## also the tests that take longer
+test-full: test test-loom test-debug-runtime test-valgrind ## also the tests that take longer
 	cargo test --workspace --locked --ignore-rust-version --release -- --ignored
+	sh test/model/many.sh
+
+test-loom: setup ## what threads share, in every order in which they can meet
+	RUSTFLAGS="--cfg loom" cargo test --locked --ignore-rust-version --release \
+	  --target-dir target/loom --lib interleavings
+
+test-debug-runtime: setup ## the OCaml tests with the checks of OCaml's debug runtime
+	CUDAGRAPH_MODEL_PROGRAMS=$${CUDAGRAPH_MODEL_PROGRAMS:-300} CUDAGRAPH_DRIVER=sim \
+	  dune build --force --profile debug-runtime @test/runtest
+
+test-valgrind: setup ## OCaml tests with every access to the host's memory checked
+	@sh scripts/setup.sh valgrind
+	@sh test/valgrind.sh
 
 bench: setup ## build out/bench, which measures the cost of calls on a machine with a GPU
 	@sh bench/assemble.sh

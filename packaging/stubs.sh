@@ -37,6 +37,6 @@ library sexplib0 v0.16
 library ctypes 0.21
 library integers 0.7.0
 library alcotest 1.7
-library qcheck 0.21
+library qcheck-core 0.21
 # The library of odoc is no part of Debian's package.
 ! command -v odoc >/dev/null 2>&1 || package odoc "$(odoc --version)" 'depends: ["ocaml"]'

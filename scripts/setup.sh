@@ -18,7 +18,7 @@ valgrind) valgrind=valgrind ;;
     ;;
 esac
 
-libraries="ctypes integers sexplib0 alcotest"
+libraries="ctypes integers sexplib0 alcotest qcheck-core"
 debian_packages="ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev libintegers-ocaml-dev
     libsexplib0-ocaml-dev libalcotest-ocaml-dev libqcheck-ocaml-dev"
 
@@ -54,7 +54,7 @@ is_debian() { # whether packages of Debian 13 can be installed here
 if [ "$(id -u)" != 0 ] || ! is_debian; then
     echo "These are needed and were not found:" >&2
     missing | sed 's/^/  /' >&2
-    echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest" >&2
+    echo "With opam: opam install dune ocamlfind ctypes integers sexplib0 alcotest qcheck-core" >&2
     echo "On Debian 12 and newer, run this as root and it installs them." >&2
     exit 1
 fi

@@ -71,7 +71,8 @@ type t = step list list
 
 module Gen = QCheck.Gen
 
-let slot = Gen.int_bound 2
+(* Mostly the same few, so that steps meet. *)
+let slot = Gen.frequencyl [ (5, 0); (3, 1); (1, 2) ]
 let value = Gen.int_bound 99
 
 let work =
@@ -140,10 +141,27 @@ and capture depth =
   let* body = list_size (int_range 1 6) (step (depth + 1)) in
   return (Capture { stream; mode; graph; body; finish })
 
+let one = Gen.map (fun s -> [ s ]) (step 0)
+
+(* A capture that is launched. *)
+let replay =
+  let open Gen in
+  let* captured = capture 0 and* exec = slot and* stream = slot and* seen = slot in
+  match captured with
+  | Capture c ->
+      let* between = list_size (int_bound 2) (step 0) in
+      let* alone = bool in
+      let last =
+        if alone then Launch_alone { exec; stream; seen } else Launch { exec; stream }
+      in
+      return ((captured :: Instantiate { graph = c.graph; exec } :: between) @ [ last ])
+  | other -> return [ other ]
+
 let generate : t Gen.t =
   let open Gen in
   let* domains = frequencyl [ (93, 1); (5, 2); (1, 3); (1, 4) ] in
-  list_repeat domains (list_size (int_range 1 14) (step 0))
+  list_repeat domains
+    (map List.concat (list_size (int_range 1 10) (frequency [ (6, one); (1, replay) ])))
 
 (* Shrinking: fewer domains, fewer steps, smaller captures, plainer ways to end them. *)
 

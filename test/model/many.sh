@@ -1,0 +1,7 @@
+#!/bin/sh
+# Ten times as many random programs as CI runs.
+set -eu
+cd "$(dirname "$0")/../.."
+dune build ./test/model/model.exe
+CUDAGRAPH_DRIVER=sim CUDAGRAPH_MODEL_PROGRAMS=${CUDAGRAPH_MODEL_PROGRAMS:-100000} \
+    ./_build/default/test/model/model.exe

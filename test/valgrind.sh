@@ -1,0 +1,16 @@
+#!/bin/sh
+# Runs OCaml tests under valgrind's memcheck: no invalid access in the Rust core, the stubs or the
+# simulator, which copies by system calls that valgrind does not see: so nothing is said of unset bytes.
+# Not those tests that reserve more memory than valgrind gives.
+set -eu
+cd "$(dirname "$0")/.."
+dune build ./test
+cd _build/default/test
+export CUDAGRAPH_DRIVER=sim CUDAGRAPH_MODEL_PROGRAMS=100
+check() {
+    valgrind -q --undef-value-errors=no --error-exitcode=9 --fair-sched=yes --trace-children=yes "$@"
+}
+for test in graph modules stream_memory delimited_events; do
+    check "./test_$test.exe" -c
+done
+check ./model/model.exe
