@@ -35,7 +35,7 @@ test-full: test test-loom test-debug-runtime test-valgrind ## also the tests tha
 	sh test/model/many.sh
 
 test-loom: setup ## what threads share, in every order in which they can meet
-	RUSTFLAGS="--cfg loom" cargo test --locked --ignore-rust-version --release \
+	RUSTFLAGS="--cfg loom" cargo test --locked --ignore-rust-version \
 	  --target-dir target/loom --lib interleavings
 
 test-debug-runtime: setup ## the OCaml tests with the checks of OCaml's debug runtime

@@ -284,6 +284,23 @@ let releases_in_capture mode s =
   Stream.synchronize s;
   expect_ints "both" [ 2 ] (read p)
 
+(* The collector gives nothing back by itself: it may run in the midst of any call. *)
+let silent_collector s =
+  let rubbish () =
+    let own = stream () and p = device_ints 1 in
+    ignore (Graph.instantiate (capture own (fun () -> incr own p)));
+    ignore (code (), Event.create (), Stream.mem_alloc own ~size_in_bytes:4)
+  in
+  rubbish ();
+  Stream.synchronize s;
+  rubbish ();
+  let before = Simulator.calls_of_all () in
+  collect ();
+  Gc.compact ();
+  expect_int "driver calls" before (Simulator.calls_of_all ());
+  Context.synchronize ();
+  if Simulator.calls "cuGraphExecDestroy" = 0 then failwith "nothing was given back"
+
 (* Freed by hand while a graph uses it. *)
 let freed_by_hand s =
   let p = device_ints 1 and seen = device_ints 1 in
@@ -496,6 +513,7 @@ let all =
   @ [ ("refused", refused) ]
   @ each "releases in a capture" releases_in_capture
   @ [ ("freed by hand", freed_by_hand); ("dropped pending", dropped_pending) ]
+  @ [ ("silent collector", silent_collector) ]
   @ [ ("many launches", many_launches); ("stream memory", stream_memory) ]
   @ each "graph memory" graph_memory
   @ [ ("graph memory left", graph_memory_left); ("managed", managed) ]
