@@ -36,7 +36,7 @@ test-full: test test-loom test-debug-runtime test-valgrind ## also the tests tha
 
 test-loom: setup ## what threads share, in every order in which they can meet
 	RUSTFLAGS="--cfg loom" cargo test --locked --ignore-rust-version \
-	  --target-dir target/loom --lib interleavings
+	  --manifest-path test/loom/Cargo.toml --target-dir target/loom --lib interleavings
 
 test-debug-runtime: setup ## the OCaml tests with the checks of OCaml's debug runtime
 	CUDAGRAPH_MODEL_PROGRAMS=$${CUDAGRAPH_MODEL_PROGRAMS:-300} CUDAGRAPH_DRIVER=sim \

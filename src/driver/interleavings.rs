@@ -2,7 +2,7 @@
 //! tried by loom. What is alive is checked by what is dropped: a resource that is let go looks whether
 //! the work that uses it is done.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --lib interleavings`
+//! `make test-loom`
 
 use super::life::{Freeing, Life};
 use super::pressure::Backlog;
