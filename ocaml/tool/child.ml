@@ -26,7 +26,9 @@ let environment driver =
 let read_all descriptor ~deadline =
   let text = Buffer.create 4096 and chunk = Bytes.create 4096 in
   let rec go () =
-    match Unix.select [ descriptor ] [] [] (deadline -. Unix.gettimeofday ()) with
+    (* A negative time would be no limit. *)
+    let left = Float.max 0.0 (deadline -. Unix.gettimeofday ()) in
+    match Unix.select [ descriptor ] [] [] left with
     | [], _, _ -> None
     | _ -> (
         match Unix.read descriptor chunk 0 (Bytes.length chunk) with
@@ -36,7 +38,7 @@ let read_all descriptor ~deadline =
             go ())
     | exception Unix.Unix_error (EINTR, _, _) -> go ()
   in
-  if deadline <= Unix.gettimeofday () then None else go ()
+  go ()
 
 let signal_name number =
   let known =

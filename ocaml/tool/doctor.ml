@@ -48,13 +48,19 @@ let node_check choice driver_checks =
     in
     [ ("device files", outcome) ]
 
-let compiler_checks choice =
+let is_failure = function _, Failed _ -> true | _ -> false
+
+(* What is compiled is loaded too, by a driver that works. *)
+let compiler_checks choice driver_checks =
   match Task.compiler () with
   | Error failure ->
       [ ("NVRTC", Absent (Failure.to_string failure, Advice.of_compiler failure)) ]
   | Ok { library; nvrtc_version = major, minor; include_folders } ->
       let compiles =
-        match Task.compile ~driver:choice () with
+        match
+          if List.exists is_failure driver_checks then Task.compile ()
+          else Task.compile_and_load ~driver:choice ()
+        with
         | Ok detail -> Fine detail
         | Error failure -> Failed (Failure.to_string failure, Advice.of_compiler failure)
       in
@@ -118,11 +124,10 @@ let sexp_of_check (title, outcome) =
 let run ~sexp ~choice =
   let driver = driver_checks choice in
   let checks =
-    driver @ node_check choice driver @ compiler_checks choice @ simulator_check choice
+    driver @ node_check choice driver @ compiler_checks choice driver
+    @ simulator_check choice
   in
-  let failed =
-    List.length (List.filter (function _, Failed _ -> true | _ -> false) checks)
-  in
+  let failed = List.length (List.filter is_failure checks) in
   if sexp then Text.print_sexp (List (List.map sexp_of_check checks))
   else (
     print_text checks;

@@ -151,17 +151,19 @@ let compiler () =
   }
 
 let source = "extern \"C\" __global__ void f(int *p) { *p = 1; }"
+let compile () = Nvrtc.Program.compile ~name:"doctor.cu" source
 
-(* Compiles a kernel and, where there is a driver with a device, loads it there. *)
-let compile () =
-  let program = Nvrtc.Program.compile ~name:"doctor.cu" source in
-  match Cuda.init () with
-  | exception Cuda_error _ -> "a kernel compiles"
-  | () ->
-      start_device (Device.get ~ordinal:0);
-      let code = Module.load_data_ex (Nvrtc.Program.to_load program) [] in
-      ignore (Module.get_function code ~name:"f");
-      "a kernel compiles, and the driver takes it"
+let compile_alone () =
+  ignore (compile ());
+  "a kernel compiles"
+
+let compile_and_load () =
+  let program = compile () in
+  Cuda.init ();
+  start_device (Device.get ~ordinal:0);
+  let code = Module.load_data_ex (Nvrtc.Program.to_load program) [] in
+  ignore (Module.get_function code ~name:"f");
+  "a kernel compiles, and the driver takes it"
 
 (* The names under which [Child.run] asks for them. *)
 
@@ -169,7 +171,8 @@ let serve = function
   | "describe" -> Child.serve describe
   | "exercise" -> Child.serve exercise
   | "compiler" -> Child.serve compiler
-  | "compile" -> Child.serve compile
+  | "compile" -> Child.serve compile_alone
+  | "compile and load" -> Child.serve compile_and_load
   | other -> failwith ("no task " ^ other)
 
 let describe ?driver () : (driver, Failure.t) Result.t = Child.run ?driver "describe"
@@ -179,4 +182,7 @@ let exercise ?driver () :
   Child.run ?driver "exercise"
 
 let compiler () : (compiler, Failure.t) Result.t = Child.run "compiler"
-let compile ?driver () : (string, Failure.t) Result.t = Child.run ?driver "compile"
+let compile () : (string, Failure.t) Result.t = Child.run "compile"
+
+let compile_and_load ?driver () : (string, Failure.t) Result.t =
+  Child.run ?driver "compile and load"

@@ -201,6 +201,25 @@ let device_files () =
         | Error (wrong, mend) ->
             check_parts "closed" (wrong ^ mend) [ "nvidia0"; "usermod" ])
 
+(* What [Tool.Child] starts is this program: see the end of the file. *)
+let children () =
+  let run ?seconds task : (int, Tool.Failure.t) result = Tool.Child.run ?seconds task in
+  Alcotest.(check bool) "its answer" true (run "answer" = Ok 42);
+  let error ?seconds task =
+    Tool.Failure.to_string (Result.get_error (run ?seconds task))
+  in
+  Alcotest.(check string) "its exception" "no more" (error "raise");
+  Alcotest.(check string) "its exit code" "the process ended with code 3" (error "exit");
+  Alcotest.(check string)
+    "it hangs" "no answer within 0.5 s; it hangs" (error ~seconds:0.5 "hang")
+
+let serve = function
+  | "answer" -> Tool.Child.serve (fun () -> print_endline ""; 42)
+  | "raise" -> Tool.Child.serve (fun () -> failwith "no more")
+  | "hang" -> Unix.sleep 600
+  | _ -> exit 3
+[@@ocamlformat "disable"]
+
 let layout () =
   let open Tool.Text in
   Alcotest.(check (list string))
@@ -217,7 +236,7 @@ let layout () =
 
 let test name f = Alcotest.test_case name `Quick f
 
-let () =
+let tests () =
   Alcotest.run "tool"
     [
       ("command line", [ test "bad arguments" bad_arguments; test "help" help ]);
@@ -237,5 +256,11 @@ let () =
           test "device files" device_files;
         ] );
       ("bench", [ test "times" bench ]);
+      ("processes", [ test "answers, errors and none" children ]);
       ("text", [ test "layout" layout ]);
     ]
+
+let () =
+  match Sys.argv with
+  | [| _; option; task |] when option = Tool.Child.option -> serve task
+  | _ -> tests ()
