@@ -1,7 +1,7 @@
 .PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
   test-loom test-debug-runtime test-valgrind \
   lint lint-rust-layout lint-rust lint-ocaml-layout clean \
-  bench bench-smoke bench-instructions dist
+  bench bench-smoke bench-instructions dist doc setup-doc check-doc
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -11,6 +11,9 @@ setup: ## install what is missing to build and test (Debian, as root)
 
 setup-nvrtc: ## get NVRTC 12.9 and 13.0 with pip, for the tests that compile CUDA C
 	@sh scripts/setup_nvrtc.sh
+
+setup-doc: setup ## get odoc and ocaml-mdx, for the manual (Debian, as root)
+	@sh scripts/setup_doc.sh
 
 build: setup ## build everything
 	dune build
@@ -69,6 +72,12 @@ lint-rust: setup
 lint-ocaml-layout: setup
 	@if command -v ocamlformat >/dev/null; then dune build @fmt; \
 	else echo "ocamlformat is not installed: the layout of OCaml files is not checked"; fi
+
+doc: setup ## make the pages of the manual, and say where they are
+	@sh scripts/doc.sh
+
+check-doc: setup-doc ## make the manual, run the code in it, follow the tutorial
+	@sh scripts/check_doc.sh
 
 dist: ## make the release archive, crates included
 	@sh scripts/dist.sh

@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 # shellcheck disable=SC2046,SC2086
 tests="test_nvrtc_library test_nvrtc test_nvrtc_cache"
-dune build $(printf './test/%s.exe ' $tests) ./examples/saxpy_nvrtc.exe ./sim/libcudagraph_sim.so
+dune build $(printf './test/%s.exe ' $tests) ./examples/saxpy_nvrtc.exe \
+    ./ocaml/tool/main.exe ./sim/libcudagraph_sim.so
 export CUDAGRAPH_DRIVER="${CUDAGRAPH_DRIVER:-sim}"
 status=0
 for version in 12.9 13.0; do
@@ -20,5 +21,9 @@ for version in 12.9 13.0; do
         ./_build/default/test/"$test".exe || status=1
     done
     ./_build/default/examples/saxpy_nvrtc.exe || status=1
+    ./_build/default/ocaml/tool/main.exe doctor | grep '^ok     NVRTC compiles' || {
+        echo "cudagraph doctor does not compile with this NVRTC" >&2
+        status=1
+    }
 done
 exit $status

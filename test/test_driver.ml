@@ -47,7 +47,8 @@ let no_driver () =
     (run ~driver:"/no/such/driver.so" "init");
   let garbage = Filename.temp_file "driver" ".so" in
   Out_channel.with_open_bin garbage (fun file -> output_string file "this is no library");
-  check_output "a file that is no library" [ missing; garbage ]
+  check_output "a file that is no library"
+    [ missing; garbage; "(" ^ garbage ^ ": " ]
     (run ~driver:garbage "init");
   Sys.remove garbage;
   check_output "a library that is no driver"

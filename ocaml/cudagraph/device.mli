@@ -50,19 +50,22 @@ val sexp_of_computemode : computemode -> Sexplib0.Sexp.t
 val computemode_of_int : int -> computemode
 (** [computemode_of_int n] is the mode that the driver numbers [n]; it never raises. *)
 
-(** Ways to make GPUDirect RDMA writes visible. *)
-type flush_GPU_direct_RDMA_writes_options = HOST | MEMOPS
+(** Ways to make what other devices have written into a GPU's memory (GPUDirect RDMA)
+    visible. *)
+type flush_GPU_direct_RDMA_writes_options =
+  | HOST  (** By a call of the host, [cuFlushGPUDirectRDMAWrites]. *)
+  | MEMOPS  (** By memory operations of a stream that flush. *)
 
 val sexp_of_flush_GPU_direct_RDMA_writes_options :
   flush_GPU_direct_RDMA_writes_options -> Sexplib0.Sexp.t
 
 (** Kinds of handle by which memory can be shared between processes. *)
 type mem_allocation_handle_type =
-  | NONE
+  | NONE  (** None: the memory stays in its process. *)
   | POSIX_FILE_DESCRIPTOR
-  | WIN32
-  | WIN32_KMT
-  | FABRIC
+  | WIN32  (** A handle of Windows NT. *)
+  | WIN32_KMT  (** A handle of Direct3D's kernel mode. *)
+  | FABRIC  (** A handle that is valid on other machines of the same fabric, too. *)
 
 val sexp_of_mem_allocation_handle_type : mem_allocation_handle_type -> Sexplib0.Sexp.t
 

@@ -21,14 +21,15 @@ val sexp_of_exec : exec -> Sexplib0.Sexp.t
 (** Which calls break an open capture. *)
 type capture_mode =
   | GLOBAL
-      (** Calls that may be unsafe, such as an allocation. From the capturing thread, that
-          is: the calls that this library makes for other threads are shielded, and
-          releases never harm a capture. *)
+      (** Calls that may be unsafe, such as an allocation, on any thread. Those that this
+          library makes on other threads are shielded, and releases never harm a capture,
+          so this leaves the calls of the capturing thread and of other libraries. *)
   | THREAD_LOCAL
-      (** The same, on the capturing thread alone, also for calls of other libraries. *)
+      (** The same calls, but only on the capturing thread, those of other libraries
+          included. *)
   | RELAXED
-      (** None of these. Work that goes around the captured stream runs at once, and is
-          not captured. *)
+      (** None. Work that goes around the captured stream runs at once, and is not
+          captured. *)
 
 val sexp_of_capture_mode : capture_mode -> Sexplib0.Sexp.t
 (** The constructor's name. *)

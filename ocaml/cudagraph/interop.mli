@@ -8,7 +8,7 @@
     handle valid: it stays alive as long as the program, pending or captured work needs
     the handle. Do not give what refers back to the new value: neither would ever go. A
     handle is trusted: the driver does not check it, so a wrong one may crash the process.
-    Handles belong to the current context except where the driver knows better. All of
+    Where the driver cannot tell the context of a handle, the current one is taken. All of
     them raise [Invalid_argument] for a handle of 0.
 
     {b Captures.} Work on a stream whose capture another library has begun goes into that

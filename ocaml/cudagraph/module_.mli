@@ -25,7 +25,9 @@ type jit_target =
 val sexp_of_jit_target : jit_target -> Sexplib0.Sexp.t
 
 (** What to do when no machine code matches the GPU exactly. *)
-type jit_fallback = PREFER_PTX | PREFER_BINARY
+type jit_fallback =
+  | PREFER_PTX  (** Compile the PTX. *)
+  | PREFER_BINARY  (** Take machine code for a compatible GPU, if there is some. *)
 
 val sexp_of_jit_fallback : jit_fallback -> Sexplib0.Sexp.t
 

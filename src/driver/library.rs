@@ -237,6 +237,10 @@ fn load() -> Result<Loaded> {
                     description,
                 });
             }
+            // The loader's own words: which file, or which of the libraries that it needs.
+            Err(libloading::Error::DlOpen { source }) => {
+                tried.push(format!("{} ({source})", candidate.display()));
+            }
             Err(e) => tried.push(format!("{} ({e})", candidate.display())),
         }
     }

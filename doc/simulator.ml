@@ -1,0 +1,2 @@
+(* The pages are tested without a GPU. *)
+let () = Unix.putenv "CUDAGRAPH_DRIVER" "sim"

@@ -1,0 +1,1 @@
+let () = Tool.Command.main ()
