@@ -53,8 +53,8 @@
 //! * A thread that is missing from its own member mask is a fault, not undefined.
 //! * `mul` and `add` without a rounding mode stay two operations; an assembler may fuse them. NVRTC
 //!   fuses what it wants fused, except with `-G`.
-//! * Of two double precision NaNs, an operation hands on the one in its first operand; an assembler
-//!   may have exchanged the operands.
+//! * Of two double precision NaNs, an operation hands on the one that was defined later, because the
+//!   assembler orders the operands by their definitions. "Later" is by the text here.
 //! * Each block is a cluster of its own.
 //! * Not supported, and refused by name: textures and surfaces, matrix instructions, `mbarrier` and
 //!   bulk copies, clusters of several blocks, `printf`, the device's heap, video instructions on

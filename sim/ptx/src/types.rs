@@ -92,6 +92,16 @@ impl Type {
         matches!(self.kind, Kind::Float | Kind::Brain)
     }
 
+    /// One half precision number, or a pair of numbers of 16 bits.
+    pub fn is_half(self) -> bool {
+        self.packed == 2 || self.is_float() && self.bits == 16
+    }
+
+    /// Whether registers and variables cannot have this type: they are plain bits then.
+    pub fn of_instructions_only(self) -> bool {
+        self.kind == Kind::Brain || self.packed == 2 && self.is_int()
+    }
+
     pub fn is_signed(self) -> bool {
         self.kind == Kind::Signed
     }

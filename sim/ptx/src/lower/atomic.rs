@@ -8,7 +8,7 @@ use crate::types::{Kind, Type};
 /// The routines for an atomic operation, in global and in shared memory.
 ///
 /// Global memory adds floats in the cache, by rules of its own: `f32` is flushed, and an `f64` that
-/// is NaN stays as it is. Shared memory has no such unit: there the ordinary addition and a
+/// is NaN stays as it is, the added one before the one in memory. Shared memory has no such unit: there the ordinary addition and a
 /// compare-and-swap take turns.
 pub fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<(Atomic, Atomic)> {
     let routine = routine(name, ty, noftz, count)?;
@@ -24,8 +24,8 @@ pub fn atomic(name: &str, ty: Type, noftz: bool, count: usize) -> Option<(Atomic
             atomic64(|old, b, _| {
                 let [x, y] = [old, b].map(f64::from_bits);
                 match (x.is_nan(), y.is_nan()) {
-                    (true, _) => old,
-                    (false, true) => b,
+                    (_, true) => b,
+                    (true, false) => old,
                     (false, false) => hand_on(x + y, [x, y]).to_bits(),
                 }
             }),

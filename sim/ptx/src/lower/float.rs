@@ -74,24 +74,31 @@ impl<'a> FunctionLowering<'_, 'a> {
             "mul" => Operation::Mul,
             _ => Operation::Fma,
         };
+        let exchanged = !single && self.exchanged(s)?;
         let mut o = self.same_typed(s, ty, if fused { 3 } else { 2 })?;
+        if exchanged && op != Operation::Sub {
+            std::mem::swap(&mut o.a, &mut o.b);
+        }
         let plain = mode == Rounding::Nearest;
         let f = match (op, plain, single) {
             (Operation::Add, true, true) => flagged!(lane2, ftz, sat, |a, b| a + b),
             (Operation::Sub, true, true) => flagged!(lane2, ftz, sat, |a, b| a - b),
             (Operation::Mul, true, true) => flagged!(lane2, ftz, sat, |a, b| a * b),
             (_, true, true) => flagged!(lane3, ftz, sat, |a, b, c| a.mul_add(b, c)),
-            (Operation::Add, true, false) => lane2(|a: f64, b: f64| hand_on(a + b, [a, b])),
-            (Operation::Sub, true, false) => lane2(|a: f64, b: f64| hand_on(a - b, [a, b])),
-            (Operation::Mul, true, false) => lane2(|a: f64, b: f64| hand_on(a * b, [a, b])),
-            (_, true, false) => lane3(|a: f64, b: f64, c: f64| hand_on(a.mul_add(b, c), [a, b, c])),
+            (Operation::Add, true, false) => lane2(|a: f64, b: f64| hand_on(a + b, [b, a])),
+            (Operation::Sub, true, false) => match exchanged {
+                true => lane2(|a: f64, b: f64| hand_on(a - b, [a, b])),
+                false => lane2(|a: f64, b: f64| hand_on(a - b, [b, a])),
+            },
+            (Operation::Mul, true, false) => lane2(|a: f64, b: f64| hand_on(a * b, [b, a])),
+            (_, true, false) => lane3(|a: f64, b: f64, c: f64| hand_on(a.mul_add(b, c), [b, c, a])),
             (Operation::Add, false, _) => by_flags!(ty, Operation::Add),
             (Operation::Sub, false, _) => by_flags!(ty, Operation::Sub),
             (Operation::Mul, false, _) => by_flags!(ty, Operation::Mul),
             (_, false, _) => by_flags!(ty, Operation::Fma),
         };
         if !plain {
-            o.imm = flags(mode, ftz, sat);
+            o.imm = flags(mode, ftz, sat) | if exchanged { float::EXCHANGED } else { 0 };
             if !fused {
                 o.c = o.b;
             }
@@ -100,10 +107,22 @@ impl<'a> FunctionLowering<'_, 'a> {
         Ok(())
     }
 
+    /// Whether the assembler exchanges the first two sources: it puts the value first that was defined
+    /// first. In double precision this decides which NaN is handed on.
+    fn exchanged(&mut self, s: &Statement<'_, 'a>) -> Result<bool> {
+        let first = self.definition(s.operands.get(1))?;
+        let second = self.definition(s.operands.get(2))?;
+        Ok(first > second)
+    }
+
     fn float_extreme(&mut self, s: &mut Statement<'_, 'a>, ty: Type, ftz: bool) -> Result<()> {
+        let exchanged = ty.bits == 64 && self.exchanged(s)?;
         let mut o = self.same_typed(s, ty, 2)?;
         let max = s.opcode == "max";
         if ty.bits == 64 {
+            if exchanged {
+                std::mem::swap(&mut o.a, &mut o.b);
+            }
             let f = match max {
                 true => lane2(|a, b| float::extreme64(a, b, float::MAX)),
                 false => lane2(|a, b| float::extreme64(a, b, 0)),

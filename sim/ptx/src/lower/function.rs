@@ -5,11 +5,11 @@ use super::names::{Entry, Fix, Names, Pending, Register, Scope};
 use super::registers::{assign, Occurrence, Role};
 use super::Result;
 use crate::exec::code::{Inst, Op, Origin, Place};
-use crate::exec::lanes::{pred_logic, Operands};
+use crate::exec::lanes::{pred_logic, Operands, Slot};
 use crate::parse::ast::{Function, Instruction, Operand, Statement, Storage, Variable};
 use crate::types::{Kind, Type};
 use crate::CompileError;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The most local memory that a thread can have.
 pub const MAX_LOCAL: u64 = 512 << 10;
@@ -37,6 +37,9 @@ pub struct FunctionLowering<'m, 'a> {
     /// Where registers occur, and the instruction at which the statement at hand begins.
     occurrences: Vec<Occurrence>,
     at: u32,
+    /// When the value that storage holds was defined, in the order of the text.
+    defined: HashMap<Slot, usize>,
+    definitions: usize,
 }
 
 /// What lowering learned about a function besides its code.
@@ -132,6 +135,8 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
             targeted: targeted.clone(),
             occurrences: Vec::new(),
             at: 0,
+            defined: HashMap::new(),
+            definitions: 0,
         }
     }
 
@@ -177,7 +182,14 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
     /// Notes that the statement at hand touches a register. What it writes under a guard keeps its
     /// old value in some lanes, so that counts as read too.
     pub fn note(&mut self, register: Register, role: Role) {
-        if register.ty.kind == Kind::Pred || self.names.assigned.is_some() {
+        if register.ty.kind == Kind::Pred {
+            return;
+        }
+        if role != Role::Read {
+            self.definitions += 1;
+            self.defined.insert(register.slot, self.definitions);
+        }
+        if self.names.assigned.is_some() {
             return;
         }
         // The first time, slots rise with the order of allocation.
@@ -198,6 +210,16 @@ impl<'m, 'a> FunctionLowering<'m, 'a> {
                 ..occurrence
             });
         }
+    }
+
+    /// When the value of a source was defined. Constants come last.
+    pub fn definition(&mut self, operand: Option<&Operand<'a>>) -> Result<usize> {
+        let Some(Operand::Name(name)) = operand else {
+            return Ok(usize::MAX);
+        };
+        let register = self.find_register(name)?;
+        let order = register.and_then(|register| self.defined.get(&register.slot));
+        Ok(order.copied().unwrap_or(usize::MAX))
     }
 
     /// Index of the next instruction.

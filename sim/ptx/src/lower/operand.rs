@@ -24,7 +24,12 @@ fn agrees(register: Type, wanted: Type) -> bool {
     if register.kind == Kind::Bits || wanted.kind == Kind::Bits {
         return true;
     }
-    register.is_float() == wanted.is_float()
+    match (register.packed, wanted.packed) {
+        // Registers for pairs are `.f16x2`, or plain bits.
+        (own, 2) => own == 2 && wanted.kind != Kind::Brain,
+        (2, _) => wanted.is_int(),
+        _ => register.is_float() == wanted.is_float() && wanted.kind != Kind::Brain,
+    }
 }
 
 impl<'a> FunctionLowering<'_, 'a> {
@@ -72,6 +77,10 @@ impl<'a> FunctionLowering<'_, 'a> {
     pub fn immediate(&mut self, number: Number, ty: Type) -> Result<Slot> {
         let bits = match (number, ty.kind, ty.bits) {
             (_, Kind::Pred, _) => return self.fail("a constant cannot be a predicate here"),
+            _ if ty.is_half() => {
+                let message = format!("a constant cannot be of type `.{}`", ty.name());
+                return self.fail(message);
+            }
             (Number::Int(value), Kind::Float, 32) if ty.packed == 1 => {
                 // An integer is no floating point literal, but zero looks the same in both.
                 if value != 0 {

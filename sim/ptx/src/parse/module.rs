@@ -105,9 +105,13 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
+    /// The type of a register, a variable or a parameter.
     pub(super) fn ty(&mut self) -> Result<Type, CompileError> {
         match self.peek() {
             Tok::Dot(word) => match Type::parse(word) {
+                Some(ty) if ty.of_instructions_only() => self.fail(format!(
+                    "`.{word}` may only be the type of an instruction"
+                )),
                 Some(ty) => {
                     self.advance();
                     Ok(ty)

@@ -46,7 +46,7 @@ extern "C" __global__ void packed_video(const unsigned *in, unsigned *out, int n
   asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(r) : "r"((int)a[9] >> (a[10] & 31)), "r"((int)a[11] >> (a[10] >> 8 & 31))); o[12] = r;
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(r) : "r"((int)a[9] >> (a[10] & 31)), "r"((int)a[11] >> 20), "r"(a[12])); o[13] = r;
   asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(r) : "r"((int)a[9] >> 22), "r"((int)a[11] >> (a[10] & 31)), "r"(a[12])); o[14] = r;
-  asm("{ .reg .u32 t; add.u16x2 t, %1, %2; min.s16x2 t, t, %3; max.u16x2 %0, t, %1; }" : "=r"(r) : "r"(a[13]), "r"(a[14]), "r"(a[15])); o[15] = r;
+  asm("{ .reg .b32 t; add.u16x2 t, %1, %2; min.s16x2 t, t, %3; max.u16x2 %0, t, %1; }" : "=r"(r) : "r"(a[13]), "r"(a[14]), "r"(a[15])); o[15] = r;
 }
 
 extern "C" __global__ void packed_products(const unsigned *in, unsigned *out, int n) {

@@ -224,6 +224,7 @@ fn convert_nan(bits: u64, from: Format, to: Format, plan: Plan) -> u64 {
     match (from, to) {
         (soft::F64, soft::F64) => bits | 1 << 51,
         (soft::F64, soft::F32) => narrow_nan(bits),
+        (soft::F64, soft::F16) => (bits >> 48) & 0x8000 | 0x7e00 | bits >> 42 & 0x1ff,
         (soft::F32, soft::F64) if !plan.ftz => f64::from(f32::from_bits(bits as u32)).to_bits(),
         (_, soft::F64) => 0x7fff_ffff_e000_0000,
         (soft::BF16, soft::F32) => bits << 16,

@@ -6,6 +6,8 @@ use super::soft::{self, Exact, Format, Rounding, Value};
 /// operation: the rounding mode in the low bits.
 pub const FTZ: u32 = 1 << 3;
 pub const SAT: u32 = 1 << 4;
+/// Of a subtraction: the assembler has the second operand first, with the other sign.
+pub const EXCHANGED: u32 = 1 << 8;
 
 /// Single precision operations have one NaN. To the compiler all are equal, hence the integers.
 #[inline(always)]
@@ -18,8 +20,8 @@ pub fn canonical(x: f32) -> f32 {
     })
 }
 
-/// Double precision operations hand on the first operand that is NaN, made quiet. What has no
-/// number for a result makes a NaN of its own.
+/// Double precision operations hand on an operand that is NaN, made quiet: the first of these. What
+/// has no number for a result makes a NaN of its own.
 #[inline(always)]
 pub fn hand_on<const N: usize>(result: f64, operands: [f64; N]) -> f64 {
     if !result.is_nan() {
@@ -195,7 +197,14 @@ pub fn with_flags64(op: Operation, a: f64, b: f64, c: f64, flags: u32) -> f64 {
             Operation::Sqrt => a.sqrt(),
         },
     };
-    hand_on(result, op.own([a, b, c]))
+    let [a, b, c] = op.own([a, b, c]);
+    let by_precedence = match op {
+        Operation::Fma => [b, c, a],
+        Operation::Add | Operation::Mul => [b, a, c],
+        Operation::Sub if flags & EXCHANGED == 0 => [b, a, c],
+        _ => [a, b, c],
+    };
+    hand_on(result, by_precedence)
 }
 
 /// Flags of `min` and `max`.
@@ -244,7 +253,7 @@ pub fn extreme(a: f32, b: f32, flags: u32) -> f32 {
 #[inline(always)]
 pub fn extreme64(a: f64, b: f64, flags: u32) -> f64 {
     match (a.is_nan(), b.is_nan()) {
-        (true, true) => return f64::from_bits(a.to_bits() | QUIET),
+        (true, true) => return f64::from_bits(b.to_bits() | QUIET),
         (true, false) => return b,
         (false, true) => return a,
         (false, false) => {}
