@@ -100,5 +100,6 @@ val get_limit : limit -> int
 val is_usable : t -> bool
 (** [is_usable context] is whether work can still be done in it. It is [false] for good
     once a kernel has made an illegal access or failed otherwise in a way that brings the
-    context down, and once it was reset: then destroy it, or reset the device, and begin
-    anew. Work that is pending may still bring it down. Driver: [cuEventCreate]. *)
+    context down, and once it was reset. The driver does not recover from such a kernel in
+    the same process, not even by [Device.primary_ctx_reset]: start another process. Work
+    that is pending may still bring the context down. Driver: [cuEventCreate]. *)

@@ -41,6 +41,8 @@ struct Primary {
     retains: u32,
     flags: u32,
     context: Option<Arc<Context>>,
+    /// The error of a context that was broken when it was reset: the driver makes no new one.
+    error: Option<i32>,
 }
 
 static PRIMARY: Mutex<Vec<Primary>> = Mutex::new(Vec::new());
@@ -220,12 +222,15 @@ fn with_primary<R>(device: i32, f: impl FnOnce(&mut Primary) -> R) -> R {
 }
 
 /// Retains the primary context of a device: makes it if it is not there.
-pub fn retain_primary(device: i32) -> Arc<Context> {
+pub fn retain_primary(device: i32) -> Result<Arc<Context>> {
     with_primary(device, |primary| {
+        if let Some(error) = primary.error {
+            return Err(error);
+        }
         primary.retains += 1;
         let flags = primary.flags;
         let make = || Context::with_handle(primary_handle(device), device, flags);
-        primary.context.get_or_insert_with(make).clone()
+        Ok(primary.context.get_or_insert_with(make).clone())
     })
 }
 
@@ -255,7 +260,12 @@ pub fn release_primary(device: i32) -> Result<()> {
 
 /// Ends the primary context. Its retains stay; the next one makes it anew.
 pub fn reset_primary(device: i32) -> Result<()> {
-    let gone = with_primary(device, |primary| primary.context.take());
+    let gone = with_primary(device, |primary| {
+        let gone = primary.context.take();
+        let broken = gone.as_ref().and_then(|context| context.check().err());
+        primary.error = primary.error.or(broken);
+        gone
+    });
     gone.map_or(Ok(()), |context| context.destroy())
 }
 

@@ -33,7 +33,7 @@ functions! {
     fn cuDevicePrimaryCtxRetain(handle: Out<usize>, device: i32) {
         handle.required()?;
         device::check(device)?;
-        handle.set(context::retain_primary(device).handle);
+        handle.set(context::retain_primary(device)?.handle);
         Ok(())
     }
 

@@ -109,9 +109,9 @@ impl<'a, 't> Parser<'a, 't> {
     pub(super) fn ty(&mut self) -> Result<Type, CompileError> {
         match self.peek() {
             Tok::Dot(word) => match Type::parse(word) {
-                Some(ty) if ty.of_instructions_only() => self.fail(format!(
-                    "`.{word}` may only be the type of an instruction"
-                )),
+                Some(ty) if ty.of_instructions_only() => {
+                    self.fail(format!("`.{word}` may only be the type of an instruction"))
+                }
                 Some(ty) => {
                     self.advance();
                     Ok(ty)
