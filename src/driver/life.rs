@@ -26,7 +26,7 @@ pub enum Freeing {
 
 impl Life {
     /// Of memory that was just allocated.
-    pub fn new() -> Life {
+    pub fn begin() -> Life {
         Life(AtomicU32::new(0))
     }
 
