@@ -138,7 +138,7 @@ fn a_resource_used_again_stays_until_its_last_use() {
 #[test]
 fn memory_goes_back_once_and_not_while_it_is_held() {
     loom::model(|| {
-        let life = Arc::new(Life::new());
+        let life = Arc::new(Life::begin());
         let (in_use, returned) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let user = {
             let (life, in_use, returned) = (life.clone(), in_use.clone(), returned.clone());

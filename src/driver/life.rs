@@ -32,7 +32,7 @@ impl Default for Life {
 
 impl Life {
     /// Of memory that was just allocated.
-    pub fn new() -> Life {
+    pub fn begin() -> Life {
         Life(AtomicU32::new(0))
     }
 

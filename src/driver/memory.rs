@@ -102,7 +102,7 @@ impl Allocation {
             size,
             owner,
             context,
-            life: Life::new(),
+            life: Life::begin(),
         })
     }
 

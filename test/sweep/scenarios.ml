@@ -284,6 +284,34 @@ let releases_in_capture mode s =
   Stream.synchronize s;
   expect_ints "both" [ 2 ] (read p)
 
+(* An event stays for the work that marks it: pending work, and a node of a graph. *)
+let retained_events s =
+  let p = device_ints 1 in
+  let before = Simulator.live "event" in
+  let is_kept name =
+    collect ();
+    (* An ordinary call, which gives back what was found. *)
+    ignore (stream ());
+    if Simulator.live "event" <= before then failwith (name ^ ": the event is gone")
+  in
+  Simulator.paused (fun () ->
+      incr s p;
+      Event.record (Event.create ()) s;
+      is_kept "pending");
+  Stream.synchronize s;
+  let graph =
+    capture s (fun () ->
+        incr s p;
+        Event.record ~external_:true (Event.create ()) s)
+  in
+  is_kept "captured";
+  let exec = Graph.instantiate graph in
+  Graph.destroy graph;
+  is_kept "in an exec";
+  Graph.launch exec s;
+  Stream.synchronize s;
+  expect_ints "it ran" [ 2 ] (read p)
+
 (* The collector gives nothing back by itself: it may run in the midst of any call. *)
 let silent_collector s =
   let rubbish () =
@@ -514,6 +542,7 @@ let all =
   @ each "releases in a capture" releases_in_capture
   @ [ ("freed by hand", freed_by_hand); ("dropped pending", dropped_pending) ]
   @ [ ("silent collector", silent_collector) ]
+  @ [ ("retained events", retained_events) ]
   @ [ ("many launches", many_launches); ("stream memory", stream_memory) ]
   @ each "graph memory" graph_memory
   @ [ ("graph memory left", graph_memory_left); ("managed", managed) ]

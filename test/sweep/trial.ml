@@ -23,7 +23,7 @@ let collect () =
   Gc.full_major ();
   Gc.full_major ();
   Gc.compact ();
-  match Event.create () with (_ : Event.t) -> () | exception Cuda_error _ -> ()
+  match stream () with (_ : Stream.t) -> () | exception Cuda_error _ -> ()
 
 (* Runs [f], and [hook n] after its [n]th call; how many there were. The calls that the hook makes
    do not count. *)
