@@ -18,12 +18,14 @@ let deviceptr_handle ptr = Raw.ptr_address ptr
 let deviceptr_uint64 ptr =
   Unsigned.UInt64.of_int64 (Int64.of_nativeint (Raw.ptr_address ptr))
 
-let deviceptr ?(own = false) ?keep ~size_in_bytes address =
-  taken "deviceptr" "cu_pointer_get_attribute"
+let deviceptr_by name ?(own = false) ?keep ~size_in_bytes address =
+  taken name "cu_pointer_get_attribute"
     (Raw_interop.take_memory address size_in_bytes own keep)
 
+let deviceptr ?own = deviceptr_by "deviceptr" ?own
+
 let deviceptr_of_uint64 ?own ?keep ~size_in_bytes address =
-  deviceptr ?own ?keep ~size_in_bytes (handle_of_int64 address)
+  deviceptr_by "deviceptr_of_uint64" ?own ?keep ~size_in_bytes (handle_of_int64 address)
 
 let module_handle = Raw.module_address
 

@@ -103,19 +103,25 @@ type t = Raw.modul
 type func = Raw.func
 
 (* CUjit_option, with the buffers of logs apart. *)
-let encode options =
+let encode where options =
+  let inside name most n =
+    if n < 0 || n > most then
+      invalid_arg (Printf.sprintf "%s: %s %d is not between 0 and %d" where name n most);
+    n
+  in
+  let c_int = Int32.to_int Int32.max_int in
   let logs = ref [] in
   let log number buffer =
     logs := !logs @ [ buffer ];
     (number, List.length !logs - 1)
   in
   let number = function
-    | MAX_REGISTERS n -> (0, n)
-    | THREADS_PER_BLOCK n -> (1, n)
+    | MAX_REGISTERS n -> (0, inside "MAX_REGISTERS" c_int n)
+    | THREADS_PER_BLOCK n -> (1, inside "THREADS_PER_BLOCK" c_int n)
     | WALL_TIME { milliseconds } -> (2, Int32.to_int (Int32.bits_of_float milliseconds))
     | INFO_LOG_BUFFER buffer -> log 3 buffer
     | ERROR_LOG_BUFFER buffer -> log 5 buffer
-    | OPTIMIZATION_LEVEL n -> (7, n)
+    | OPTIMIZATION_LEVEL n -> (7, inside "OPTIMIZATION_LEVEL" 4 n)
     | TARGET_FROM_CUCONTEXT -> (8, 0)
     | TARGET t -> (9, fst (target t))
     | FALLBACK_STRATEGY f -> (10, fst (fallback f))
@@ -129,11 +135,20 @@ let encode options =
   (Array.of_list numbers, Array.of_list !logs)
 
 let load where image options =
-  let options, logs = encode options in
+  let options, logs = encode where options in
   Status.get_memory where "cu_module_load_data_ex" (fun () ->
       Raw.module_load image options logs)
 
-let load_ptx ?(options = []) text = load (where "load_ptx") text options
+(* The driver reads a text up to its NUL: one with more behind it would be cut. *)
+let load_ptx ?(options = []) text =
+  let where = where "load_ptx" in
+  let length = String.length text in
+  (match String.index_opt text '\000' with
+  | Some at when String.exists (( <> ) '\000') (String.sub text at (length - at)) ->
+      invalid_arg
+        (Printf.sprintf "%s: the text has a NUL at byte %d of %d" where at length)
+  | _ -> ());
+  load where text options
 
 let load_data_ex compiled options =
   load (where "load_data_ex") (Nvrtc.string_from_ptx compiled) options
@@ -148,7 +163,10 @@ let load_file ?(options = []) path =
   let where = where "load_file" in
   let image =
     try In_channel.with_open_bin path In_channel.input_all
-    with Sys_error why -> invalid_arg (where ^ ": " ^ why)
+    with Sys_error why ->
+      (* The system names the file for some reasons only. *)
+      let named = String.starts_with ~prefix:path why in
+      invalid_arg (where ^ ": " ^ if named then why else path ^ ": " ^ why)
   in
   if image = "" then invalid_arg (Printf.sprintf "%s: %s is empty" where path);
   load where image options
@@ -212,7 +230,7 @@ module Func = struct
     Status.check
       (where "set_max_dynamic_shared_size")
       "cu_func_set_attribute"
-      (Raw.func_set_attribute func 8 bytes)
+      (Raw.func_set_shared_limit func bytes)
 
   let max_active_blocks ?(shared_mem_bytes = 0) ~block_size func =
     Status.get (where "max_active_blocks")

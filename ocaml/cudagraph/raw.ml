@@ -138,9 +138,8 @@ external func_name : func -> string = "cudagraph_func_name"
 (* [func_attribute func attribute], a CUfunction_attribute *)
 external func_attribute : func -> int -> (int, status) result = "cudagraph_func_attribute"
 
-(* [func_set_attribute func attribute value] *)
-external func_set_attribute : func -> int -> int -> status
-  = "cudagraph_func_set_attribute"
+(* [func_set_shared_limit func bytes]: dynamic shared memory *)
+external func_set_shared_limit : func -> int -> status = "cudagraph_func_set_shared_limit"
 
 (* [func_active_blocks func block_size shared_bytes] *)
 external func_active_blocks : func -> int -> int -> (int, status) result

@@ -190,7 +190,11 @@ pub fn begin(stream: &Arc<Stream>, mode: CUstreamCaptureMode) -> Result<()> {
         driver!(cuStreamBeginCapture_v2(
             stream.handle() as sys::CUstream,
             mode
-        ))?;
+        ))
+        .map_err(|e| match stream.handle() == 0 && e.detail.is_empty() {
+            true => e.explained("the NULL stream, Stream.no_stream, cannot capture"),
+            false => e,
+        })?;
         let (_, id) = info(stream.handle()).inspect_err(|_| {
             let (_, graph) = end_in_driver(stream.handle());
             discard(graph);
@@ -238,6 +242,10 @@ pub fn end(stream: &Arc<Stream>) -> Result<Arc<Graph>> {
             Ok(()) => Err(Error::new(
                 CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                 explain(&capture),
+            )),
+            Err(error) if error.is(CUresult::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) => Err(error
+                .explained(
+                "another thread began the capture, and only one of mode RELAXED may be ended here",
             )),
             Err(error) => Err(error.explained(explain(&capture))),
         }

@@ -99,7 +99,15 @@ impl Context {
         release::drain(release::Drain::Quick);
         let _waiting = Waiting::begin();
         let mut handle = std::ptr::null_mut();
-        driver!(cuCtxCreate_v2(&mut handle, flags, device))?;
+        driver!(cuCtxCreate_v2(&mut handle, flags, device)).map_err(|e| {
+            match e.is(CUresult::CUDA_ERROR_INVALID_VALUE) {
+                true => e.explained(format!(
+                    "flags 0x{flags:x}; of SCHED_SPIN, SCHED_YIELD and SCHED_BLOCKING_SYNC only one can be \
+                     given, and SCHED_MASK is none of them"
+                )),
+                false => e,
+            }
+        })?;
         let context = Context::new(handle as usize, device, Ownership::Created);
         STACK.with_borrow_mut(|stack| stack.push(context.clone()));
         Ok(context)
@@ -330,7 +338,12 @@ fn wait_for_all() -> Result<()> {
         passage = gate::pass(Passing::Alone);
     }
     capture::refuse_for_others("waiting for the whole context", None)?;
-    let result = driver!(cuCtxSynchronize());
+    let result = driver!(cuCtxSynchronize()).map_err(|e| match capture::begun_here() {
+        true if e.detail.is_empty() => e.explained(
+            "this thread is capturing a stream, and the driver cannot wait for a capture",
+        ),
+        _ => e,
+    });
     drop(passage);
     result
 }
@@ -377,7 +390,8 @@ impl Context {
     pub fn limit(limit: i32) -> Result<usize> {
         let _current = Context::current()?;
         let mut n = 0;
-        driver!(cuCtxGetLimit(&mut n, known_limit(limit)?))?;
+        driver!(cuCtxGetLimit(&mut n, known_limit(limit)?))
+            .map_err(|e| e.explained(limit_name(limit)))?;
         Ok(n)
     }
 
@@ -386,6 +400,7 @@ impl Context {
         let _current = Context::current()?;
         let n = usize::try_from(n).map_err(|_| Error::invalid(format!("value {n} is negative")))?;
         driver!(cuCtxSetLimit(known_limit(limit)?, n))
+            .map_err(|e| e.explained(format!("{} {n}", limit_name(limit))))
     }
 }
 
@@ -393,15 +408,44 @@ impl Context {
     /// Lets kernels of the current context use the memory of `peer`. `cuCtxEnablePeerAccess`
     pub fn enable_peer_access(peer: &Context, flags: u32) -> Result<()> {
         peer.check_alive()?;
-        let _current = Context::current()?;
+        let current = Context::current()?;
         driver!(cuCtxEnablePeerAccess(peer.handle as sys::CUcontext, flags))
+            .map_err(|e| current.explain_peer(e, peer, flags))
     }
 
     /// Takes that back. `cuCtxDisablePeerAccess`
     pub fn disable_peer_access(peer: &Context) -> Result<()> {
         peer.check_alive()?;
-        let _current = Context::current()?;
+        let current = Context::current()?;
         driver!(cuCtxDisablePeerAccess(peer.handle as sys::CUcontext))
+            .map_err(|e| current.explain_peer(e, peer, 0))
+    }
+
+    /// Says what the driver minds about `peer`, with this as the current context.
+    fn explain_peer(&self, error: Error, peer: &Context, flags: u32) -> Error {
+        if flags != 0 && error.is(CUresult::CUDA_ERROR_INVALID_VALUE) {
+            error.explained(format!("flags {flags}, and there are none but 0"))
+        } else if self.handle == peer.handle {
+            error.explained("peer is the current context itself")
+        } else if self.device == peer.device {
+            error.explained(format!(
+                "peer is another context of the same device {}",
+                self.device
+            ))
+        } else {
+            error.explained(format!(
+                "the current context is of device {}, and peer of device {}",
+                self.device, peer.device
+            ))
+        }
+    }
+}
+
+/// The name of a limit as OCaml has it.
+fn limit_name(limit: i32) -> String {
+    match known_limit(limit) {
+        Ok(known) => format!("{known:?}").replace("CU_LIMIT_", ""),
+        Err(_) => limit.to_string(),
     }
 }
 

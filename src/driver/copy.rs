@@ -26,10 +26,12 @@ fn synchronous(memory: &Allocation) -> Result<(Entered, gate::Passage)> {
     Ok((context.enter()?, passage))
 }
 
-/// Memory that neither goes nor stops being allocated during a call.
-fn hold(memory: &Arc<Allocation>) -> Result<Held> {
-    memory.check_allocated()?;
-    Held::new(memory)
+/// Memory that neither goes nor stops being allocated during a call; `name` is the argument's.
+fn hold(name: &str, memory: &Arc<Allocation>) -> Result<Held> {
+    memory
+        .check_allocated()
+        .and_then(|()| Held::new(memory))
+        .map_err(|e| e.of_argument(name))
 }
 
 /// Copies host bytes to the device and waits. `cuMemcpyHtoD`
@@ -42,7 +44,7 @@ pub unsafe fn copy_from_host(
     source: *const u8,
     size: usize,
 ) -> Result<()> {
-    let held = hold(destination)?;
+    let held = hold("dst", destination)?;
     let address = held.check_range("dst", offset, size as i64)?;
     let _prepared = synchronous(&held)?;
     finish(driver!(cuMemcpyHtoD_v2(address, source.cast(), size)))
@@ -58,7 +60,7 @@ pub unsafe fn copy_to_host(
     offset: i64,
     size: usize,
 ) -> Result<()> {
-    let held = hold(source)?;
+    let held = hold("src", source)?;
     let address = held.check_range("src", offset, size as i64)?;
     let _prepared = synchronous(&held)?;
     driver!(cuMemcpyDtoH_v2(destination.cast(), address, size))
@@ -72,7 +74,7 @@ pub fn copy_on_device(
     source_offset: i64,
     size: i64,
 ) -> Result<()> {
-    let (to, from) = (hold(destination)?, hold(source)?);
+    let (to, from) = (hold("dst", destination)?, hold("src", source)?);
     let to_address = to.check_range("dst", destination_offset, size)?;
     let from_address = from.check_range("src", source_offset, size)?;
     let _prepared = synchronous(&to)?;
@@ -112,7 +114,10 @@ pub fn copy_between(destination: End, source: End, size: i64) -> Result<()> {
         destination.address("dst", size)?,
         source.address("src", size)?,
     );
-    let (to, _from) = (hold(destination.memory)?, hold(source.memory)?);
+    let (to, _from) = (
+        hold("dst", destination.memory)?,
+        hold("src", source.memory)?,
+    );
     let _prepared = synchronous(&to)?;
     capture::refuse_uncaptured("a synchronous copy", source.context.handle())?;
     finish(driver!(cuMemcpyPeer(
@@ -157,7 +162,7 @@ impl Fill {
 
 /// Fills device memory. `cuMemsetD8`, `cuMemsetD16`, `cuMemsetD32`
 pub fn fill(memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
-    let held = hold(memory)?;
+    let held = hold("ptr", memory)?;
     let address = fill.address_in(&held, offset)?;
     let _prepared = synchronous(&held)?;
     let count = fill.count as usize;

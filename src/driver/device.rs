@@ -74,7 +74,10 @@ pub fn link_attribute(attribute: i32, device: i32, peer: i32) -> Result<i32> {
             Err(_) => sys::CUresult::CUDA_ERROR_NOT_SUPPORTED,
         }
     };
-    super::error::check("cuDeviceGetP2PAttribute", status)?;
+    super::error::check("cuDeviceGetP2PAttribute", status).map_err(|e| match device == peer {
+        true => e.explained(format!("dst and src are both device {device}")),
+        false => e,
+    })?;
     Ok(value)
 }
 

@@ -40,6 +40,14 @@ impl Error {
         self
     }
 
+    /// The same refusal, with the argument that it is about in front.
+    pub fn of_argument(mut self, name: &str) -> Error {
+        if self.status == Self::INVALID_ARGUMENT {
+            self.detail = format!("{name}: {}", self.detail);
+        }
+        self
+    }
+
     /// Whether the driver answered `status`.
     pub fn is(&self, status: CUresult) -> bool {
         self.status == status as i32

@@ -7,7 +7,7 @@ use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
 use super::retain::{Operand, Shared};
 use super::stream::{Stream, Submission};
-use super::{driver, Result};
+use super::{driver, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use smallvec::smallvec;
 use std::cmp::Ordering as CmpOrdering;
@@ -34,7 +34,7 @@ impl Event {
         let context = Context::current()?;
         release::drain(Drain::Quick);
         let mut handle = std::ptr::null_mut();
-        driver!(cuEventCreate(&mut handle, flags))?;
+        driver!(cuEventCreate(&mut handle, flags)).map_err(|e| explain_flags(e, flags))?;
         let event = Event::foreign(handle as usize, context, Whose::Ours);
         event.shared.store(false, Ordering::Relaxed);
         Ok(event)
@@ -73,6 +73,11 @@ impl Event {
     /// Records the event on a stream. `cuEventRecordWithFlags`
     pub fn record(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
+        if self.whose.is_ours() && self.context.handle() != stream.context().handle() {
+            return Err(Error::invalid(
+                "the event was made in another context than the stream",
+            ));
+        }
         let using = self.using();
         if self.record_unless(stream, external, |captured| captured)? {
             return Ok(());
@@ -109,7 +114,8 @@ impl Event {
                 recorded = false;
                 return Ok(());
             }
-            driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))?;
+            driver!(cuEventRecordWithFlags(self.raw(), s, external as u32))
+                .map_err(|e| explain_external(e, external, captured.is_some()))?;
             self.in_capture.store(captured.is_some(), Ordering::Release);
             Ok(())
         })?;
@@ -121,9 +127,12 @@ impl Event {
         self.context.check_alive()?;
         let _using = self.using();
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
-        let call = |s| driver!(cuStreamWaitEvent(s, self.raw(), external as u32));
+        let call = |s, captured: bool| {
+            driver!(cuStreamWaitEvent(s, self.raw(), external as u32))
+                .map_err(|e| self.explain_wait(e, external, captured))
+        };
         if !capture::any_open() && self.asking() == Passing::By {
-            return stream.submit(operands, call);
+            return stream.submit(operands, |s| call(s, false));
         }
         // The stream may join the event's capture.
         let _unasked = stream.unasked();
@@ -137,7 +146,7 @@ impl Event {
             // It may join a capture that another library began.
             stream.share();
         }
-        stream.submit_as(how, operands, |s, _| call(s))?;
+        stream.submit_as(how, operands, |s, captured| call(s, captured.is_some()))?;
         if !before {
             capture::note_joined(stream)?;
         }
@@ -199,11 +208,25 @@ impl Event {
             start.raw(),
             self.raw()
         ))
-        .map_err(|e| self.explain(e))?;
+        .map_err(|e| match e.is(CUresult::CUDA_ERROR_INVALID_HANDLE) {
+            true => e.explained(
+                "both events must have been created in one context with enable_timing, and recorded",
+            ),
+            false => self.explain(e),
+        })?;
         Ok(milliseconds)
     }
 
-    fn explain(&self, error: super::Error) -> super::Error {
+    fn explain_wait(&self, error: Error, external: bool, captured: bool) -> Error {
+        match explain_external(error, external, captured) {
+            error if error.detail.is_empty() && self.in_capture.load(Ordering::Acquire) => {
+                self.explain(error)
+            }
+            error => error,
+        }
+    }
+
+    fn explain(&self, error: Error) -> Error {
         if error.is(CUresult::CUDA_ERROR_CAPTURED_EVENT)
             || error.is(CUresult::CUDA_ERROR_INVALID_VALUE)
         {
@@ -213,6 +236,27 @@ impl Event {
             );
         }
         error
+    }
+}
+
+/// Says what the driver minds about the flags of an event.
+fn explain_flags(error: Error, flags: u32) -> Error {
+    const NO_TIME: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+    const PROCESSES: u32 = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32;
+    let timed = flags & (NO_TIME | PROCESSES) == PROCESSES;
+    match timed && error.is(CUresult::CUDA_ERROR_INVALID_VALUE) {
+        true => error.explained("an interprocess event cannot have enable_timing"),
+        false => error,
+    }
+}
+
+/// Says that `external_` is for streams that capture, where that may be what the driver minds.
+fn explain_external(error: Error, external: bool, captured: bool) -> Error {
+    match external && !captured && error.is(CUresult::CUDA_ERROR_INVALID_VALUE) {
+        true => {
+            error.explained("external_ is only for a stream that captures, and this one does not")
+        }
+        false => error,
     }
 }
 

@@ -92,6 +92,12 @@ impl<'a> Launch<'a> {
     pub fn check(&self, context: &Context, prepared: &mut Prepared) -> Result<()> {
         let function = self.function;
         function.module().context().check_alive()?;
+        if function.module().is_outside(context) {
+            return Err(Error::invalid(format!(
+                "kernel {} was loaded into another context than that of the stream",
+                function.name()
+            )));
+        }
         let limits = context.limits()?;
         check_dimensions("grid_dim", self.grid, limits.grid)?;
         check_dimensions("block_dim", self.block, limits.block)?;

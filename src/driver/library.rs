@@ -161,7 +161,12 @@ pub fn init(flags: u32) -> Result<()> {
     }
     driver!(cuInit(flags)).map_err(|e| {
         let name = loaded.as_ref().map_or("", |l| l.description.as_str());
-        e.explained(format!("the driver {name} refused to start"))
+        match flags {
+            0 => e.explained(format!("the driver {name} refused to start")),
+            _ => e.explained(format!(
+                "the driver {name} refused to start with flags {flags}"
+            )),
+        }
     })?;
     STATE.store(READY, Ordering::Release);
     Ok(())

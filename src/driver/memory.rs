@@ -190,6 +190,13 @@ impl Allocation {
             )),
         }
         };
+        if let Owner::Stream(_) | Owner::Graph(_) = self.owner {
+            if self.context.handle() != stream.context().handle() {
+                return Err(Error::invalid(
+                    "the memory was allocated in another context than that of the stream",
+                ));
+            }
+        }
         if stream.is_capturing()? {
             library::ready()?;
             if self.is_freed() {

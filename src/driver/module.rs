@@ -127,6 +127,12 @@ impl Module {
         &self.context
     }
 
+    /// Whether it was surely loaded into another context: of borrowed modules nobody knows for sure.
+    #[inline]
+    pub fn is_outside(&self, context: &Context) -> bool {
+        self.context.handle() != context.handle() && self.whose.is_ours()
+    }
+
     /// The driver's handle.
     pub fn handle(&self) -> usize {
         self.handle
@@ -270,11 +276,17 @@ impl Function {
         if bytes >= 0 && bytes <= i64::from(self.shared_limit.load(Ordering::Acquire)) {
             return Ok(());
         }
+        self.set_shared_limit("shared_mem_bytes", bytes, device)
+    }
+
+    /// Admits blocks with so much dynamic shared memory; `name` is the argument's. `device` is what the
+    /// device admits. `cuFuncSetAttribute`
+    pub fn set_shared_limit(&self, name: &str, bytes: i64, device: u32) -> Result<()> {
         let own = self.attribute(SHARED)?.max(0);
         let most = i64::from(device) - i64::from(own);
         if bytes < 0 || bytes > most {
             return Err(Error::invalid(format!(
-                "shared_mem_bytes {bytes} is not between 0 and {most}, which is what kernel {} leaves of the \
+                "{name} {bytes} is not between 0 and {most}, which is what kernel {} leaves of the \
                  device's {device} bytes",
                 self.name
             )));
@@ -285,7 +297,7 @@ impl Function {
     /// Blocks of so many threads that a multiprocessor can run at once.
     /// `cuOccupancyMaxActiveBlocksPerMultiprocessor`
     pub fn active_blocks(&self, block: i64, shared_bytes: i64) -> Result<i32> {
-        let (block, shared) = self.check_block(block, shared_bytes)?;
+        let (block, shared) = check_block("block_size", block, 1, shared_bytes)?;
         let _entered = self.module.context.enter()?;
         let mut blocks = 0;
         let function = self.handle as sys::CUfunction;
@@ -301,7 +313,7 @@ impl Function {
     /// The smallest grid that fills the device, and the block size for it, at most `limit` threads (0:
     /// no limit). `cuOccupancyMaxPotentialBlockSize`
     pub fn best_block(&self, shared_bytes: i64, limit: i64) -> Result<(i32, i32)> {
-        let (limit, shared) = self.check_block(limit, shared_bytes)?;
+        let (limit, shared) = check_block("block_size_limit", limit, 0, shared_bytes)?;
         let _entered = self.module.context.enter()?;
         let (mut grid, mut block) = (0, 0);
         driver!(cuOccupancyMaxPotentialBlockSize(
@@ -313,16 +325,6 @@ impl Function {
             limit
         ))?;
         Ok((grid, block))
-    }
-
-    fn check_block(&self, threads: i64, shared_bytes: i64) -> Result<(i32, usize)> {
-        let threads = i32::try_from(threads)
-            .ok()
-            .filter(|threads| *threads >= 0)
-            .ok_or_else(|| Error::invalid(format!("block_size {threads} is not a C int from 0")))?;
-        let shared = usize::try_from(shared_bytes)
-            .map_err(|_| Error::invalid(format!("shared_mem_bytes {shared_bytes} is negative")))?;
-        Ok((threads, shared))
     }
 
     /// Whether it was launched before.
@@ -359,4 +361,19 @@ impl Function {
     pub fn parameters(&self) -> Option<&[Parameter]> {
         self.parameters.as_deref()
     }
+}
+
+/// The threads of the argument called `name`, at least `least`, and the shared memory, as the driver
+/// takes them.
+fn check_block(name: &str, threads: i64, least: i32, shared_bytes: i64) -> Result<(i32, usize)> {
+    let in_range = i32::try_from(threads).ok().filter(|n| *n >= least);
+    let threads = in_range.ok_or_else(|| {
+        Error::invalid(format!(
+            "{name} {threads} is not between {least} and {}",
+            i32::MAX
+        ))
+    })?;
+    let shared = usize::try_from(shared_bytes)
+        .map_err(|_| Error::invalid(format!("shared_mem_bytes {shared_bytes} is negative")))?;
+    Ok((threads, shared))
 }

@@ -85,6 +85,11 @@ impl Operand {
         Ok(Operand::Memory(Held::new(allocation)?))
     }
 
+    /// [`Operand::memory`] of the argument called `name`.
+    pub fn argument(name: &str, allocation: &Arc<Allocation>) -> Result<Operand> {
+        Operand::memory(allocation).map_err(|e| e.of_argument(name))
+    }
+
     /// What tells this resource from every other one that is alive.
     fn key(&self) -> usize {
         match self {

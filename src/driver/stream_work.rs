@@ -11,6 +11,9 @@ use cudarc::driver::sys;
 use smallvec::smallvec;
 use std::sync::Arc;
 
+/// One stream alone uses the managed memory.
+const SINGLE: u32 = sys::CUmemAttach_flags::CU_MEM_ATTACH_SINGLE as u32;
+
 impl Stream {
     /// Launches a kernel. `cuLaunchKernel`
     pub fn launch(self: &Arc<Self>, launch: &Launch) -> Result<()> {
@@ -72,7 +75,7 @@ impl Stream {
         root: Option<Shared>,
     ) -> Result<()> {
         let address = destination.check_range("dst", offset, size as i64)?;
-        let operands = host_and_device(source as usize, root, destination)?;
+        let operands = host_and_device(source as usize, root, "dst", destination)?;
         let _entered = self.context().enter()?;
         self.submit(operands, |stream| {
             driver!(cuMemcpyHtoDAsync_v2(address, source.cast(), size, stream))
@@ -93,7 +96,7 @@ impl Stream {
         root: Option<Shared>,
     ) -> Result<()> {
         let address = source.check_range("src", offset, size as i64)?;
-        let operands = host_and_device(destination as usize, root, source)?;
+        let operands = host_and_device(destination as usize, root, "src", source)?;
         let _entered = self.context().enter()?;
         self.submit(operands, |stream| {
             driver!(cuMemcpyDtoHAsync_v2(
@@ -116,7 +119,10 @@ impl Stream {
     ) -> Result<()> {
         let to = destination.check_range("dst", destination_offset, size)?;
         let from = source.check_range("src", source_offset, size)?;
-        let operands = smallvec![Operand::memory(destination)?, Operand::memory(source)?];
+        let operands = smallvec![
+            Operand::argument("dst", destination)?,
+            Operand::argument("src", source)?
+        ];
         let _entered = self.context().enter()?;
         self.submit(operands, |stream| {
             driver!(cuMemcpyDtoDAsync_v2(to, from, size as usize, stream))
@@ -128,8 +134,8 @@ impl Stream {
         let to = destination.address("dst", size)?;
         let from = source.address("src", size)?;
         let operands = smallvec![
-            Operand::memory(destination.memory)?,
-            Operand::memory(source.memory)?
+            Operand::argument("dst", destination.memory)?,
+            Operand::argument("src", source.memory)?
         ];
         let contexts = [destination.context, source.context].map(|c| c.handle() as sys::CUcontext);
         let _entered = self.context().enter()?;
@@ -154,13 +160,16 @@ impl Stream {
                 memory.size()
             )));
         }
-        let operands = smallvec![Operand::memory(memory)?];
+        let operands = smallvec![Operand::argument("ptr", memory)?];
         let _entered = self.context().enter()?;
         self.submit(operands, |stream| {
             driver!(cuStreamAttachMemAsync(stream, memory.address(), 0, flags)).map_err(|e| {
-                match memory.is_managed() {
-                    true => e,
-                    false => e.explained("only managed memory can be attached to a stream"),
+                if !memory.is_managed() {
+                    e.explained("only managed memory can be attached to a stream")
+                } else if flags == SINGLE && self.handle() == 0 {
+                    e.explained("SINGLE_stream needs a stream of its own, not the NULL stream")
+                } else {
+                    e
                 }
             })
         })
@@ -169,7 +178,7 @@ impl Stream {
     /// Fills memory, in stream order. `cuMemsetD8Async`, `cuMemsetD16Async`, `cuMemsetD32Async`
     pub fn fill(self: &Arc<Self>, memory: &Arc<Allocation>, offset: i64, fill: Fill) -> Result<()> {
         let address = fill.address_in(memory, offset)?;
-        let operands = smallvec![Operand::memory(memory)?];
+        let operands = smallvec![Operand::argument("ptr", memory)?];
         let _entered = self.context().enter()?;
         let count = fill.count as usize;
         self.submit(operands, |stream| match fill.width {
@@ -183,9 +192,10 @@ impl Stream {
 fn host_and_device(
     address: usize,
     root: Option<Shared>,
+    name: &str,
     memory: &Arc<Allocation>,
 ) -> Result<Operands> {
-    let mut operands: Operands = smallvec![Operand::memory(memory)?];
+    let mut operands: Operands = smallvec![Operand::argument(name, memory)?];
     operands.extend(root.map(|root| Operand::Host(address, root)));
     Ok(operands)
 }

@@ -6,13 +6,17 @@ use super::value::{block, int, nativeint, string, to_int, tuple, UNIT};
 use crate::driver::context::{self, Context};
 use crate::driver::error::snake_case;
 use crate::driver::release::{self, Drain};
-use crate::driver::{driver, library};
+use crate::driver::{driver, library, Error};
 use ocaml::sys::Value;
 
 #[no_mangle]
 extern "C" fn cudagraph_init(flags: Value) -> Value {
-    let flags = to_int(flags) as u32;
-    status(blocking(|| library::init(flags)))
+    let flags = to_int(flags);
+    status(blocking(|| {
+        let flags = u32::try_from(flags)
+            .map_err(|_| Error::invalid(format!("flags {flags} does not fit a C unsigned int")))?;
+        library::init(flags)
+    }))
 }
 
 #[no_mangle]

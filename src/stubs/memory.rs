@@ -122,6 +122,7 @@ extern "C" fn cudagraph_h2d_unsafe(destination: Value, address: Value, size: Val
     let size = to_int(size);
     status(blocking(|| {
         let size = checked_size(size)?;
+        check_host("src", at, size)?;
         // SAFETY: see above.
         unsafe { copy::copy_from_host(&destination, 0, at.cast(), size) }
     }))
@@ -135,9 +136,20 @@ extern "C" fn cudagraph_d2h_unsafe(address: Value, source: Value, size: Value) -
     let size = to_int(size);
     status(blocking(|| {
         let size = checked_size(size)?;
+        check_host("dst", at, size)?;
         // SAFETY: see above.
         unsafe { copy::copy_to_host(at.0, &source, 0, size) }
     }))
+}
+
+/// Refuses NULL where there are bytes; `name` is the argument's.
+pub fn check_host(name: &str, at: Address, size: usize) -> Result<(), Error> {
+    match at.0.is_null() && size > 0 {
+        true => Err(Error::invalid(format!(
+            "{name} is NULL, with {size} bytes to copy"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// A size in bytes that is not negative.

@@ -108,13 +108,12 @@ extern "C" fn cudagraph_func_attribute(function: Value, attribute: Value) -> Val
 }
 
 #[no_mangle]
-extern "C" fn cudagraph_func_set_attribute(function: Value, attribute: Value, n: Value) -> Value {
+extern "C" fn cudagraph_func_set_shared_limit(function: Value, bytes: Value) -> Value {
     let function = get::<Function>(function);
-    let (attribute, n) = (to_int(attribute) as i32, to_int(n));
+    let bytes = to_int(bytes);
     status(blocking(|| {
-        let n = i32::try_from(n)
-            .map_err(|_| Error::invalid(format!("value {n} does not fit a C int")))?;
-        function.set_attribute(attribute, n)
+        let device = function.module().context().limits()?.shared_bytes;
+        function.set_shared_limit("bytes", bytes, device)
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Streams and the work enqueued on them: `Raw.stream_*`, `Raw.launch_kernel`, `Raw.*_async`.
 
 use super::custom::{alloc, borrow, get, Boxed};
-use super::memory::{bare, checked_size, fill, host, PeerEnd};
+use super::memory::{bare, check_host, checked_size, fill, host, PeerEnd};
 use super::run::{blocking, guarded, status, value};
 use super::value::{int, nativeint, to_bool, to_int, UNIT};
 use crate::driver::memory::Allocation;
@@ -272,6 +272,7 @@ extern "C" fn cudagraph_h2d_async_unsafe(
     let size = to_int(size);
     status(blocking(move || {
         let size = checked_size(size)?;
+        check_host("src", at, size)?;
         // SAFETY: the caller keeps the memory, as the name of the OCaml function says.
         unsafe {
             stream
@@ -294,6 +295,7 @@ extern "C" fn cudagraph_d2h_async_unsafe(
     let size = to_int(size);
     status(blocking(move || {
         let size = checked_size(size)?;
+        check_host("dst", at, size)?;
         // SAFETY: as in `cudagraph_h2d_async_unsafe`.
         unsafe { stream.resolve()?.copy_to_host(at.0, &source, 0, size, None) }
     }))

@@ -1,0 +1,31 @@
+(* Every function with every kind of wrong argument; the stream is healthy after each group. *)
+
+open Cuda
+open Support
+
+let () =
+  (* NVRTC must not be found: before anything asks for it. *)
+  Unix.putenv "CUDAGRAPH_NVRTC" Outside.nowhere;
+  start ();
+  let here = Context.get_current () in
+  let other = Context.create [] (Device.get ~ordinal:0) in
+  ignore (Context.pop_current ());
+  let s = stream () in
+  let group name rows =
+    test name (fun () ->
+        Table.check rows;
+        check_healthy s)
+  in
+  Alcotest.run "bad input"
+    [
+      ( "arguments",
+        [
+          group "device, context, top level" (Devices.rows ~here ~other);
+          group "deviceptr" (Memory.rows ~other);
+          group "module, launches" (Kernels.rows ~other);
+          group "stream, events" (Streams.rows ~other);
+          group "graph" (Graphs.rows ~other);
+          group "nvrtc, interop" (Outside.rows ~here);
+        ] );
+      ("end", [ no_misuse ]);
+    ]
