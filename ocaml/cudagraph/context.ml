@@ -17,7 +17,8 @@ type flag =
   | USER_COREDUMP_ENABLE
   | SYNC_MEMOPS
 
-(* CUctx_flags; SCHED_AUTO is the absence of the others. *)
+(* CUctx_flags; SCHED_AUTO is the absence of the others, and never among the flags of a context,
+   as in cudajit. *)
 let flags_table =
   [
     (SCHED_AUTO, 0x00, "SCHED_AUTO");
@@ -50,14 +51,11 @@ let create flags device =
 
 let get_flags () =
   let mask = Status.get (where "get_flags") "cu_ctx_get_flags" (Raw.ctx_flags ()) in
-  let set =
-    List.filter_map
-      (fun (flag, bits, _) ->
-        let single = flag <> SCHED_AUTO && flag <> SCHED_MASK in
-        if single && mask land bits = bits then Some flag else None)
-      flags_table
-  in
-  if mask land bits SCHED_MASK = 0 then SCHED_AUTO :: set else set
+  List.filter_map
+    (fun (flag, bits, _) ->
+      let single = flag <> SCHED_AUTO && flag <> SCHED_MASK in
+      if single && mask land bits = bits then Some flag else None)
+    flags_table
 
 let get_primary device =
   Status.get (where "get_primary") "cu_device_primary_ctx_retain" (Raw.ctx_primary device)

@@ -34,7 +34,8 @@ val create : flags -> Device.t -> t
     [cuCtxCreate]. *)
 
 val get_flags : unit -> flags
-(** [get_flags ()] is the options of the current context. Driver: [cuCtxGetFlags]. *)
+(** [get_flags ()] is the options of the current context; [SCHED_AUTO], the absence of the
+    other ways to wait, is never among them. Driver: [cuCtxGetFlags]. *)
 
 val get_primary : Device.t -> t
 (** [get_primary device] is the context that all users of a device share. It does not

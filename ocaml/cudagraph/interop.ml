@@ -54,6 +54,10 @@ let exec ?(own = false) ?keep handle =
 
 let keep_alive value = ignore (Sys.opaque_identity value)
 
+let keep_for stream value =
+  Status.check (where "keep_for") "cu_stream_is_capturing"
+    (Raw_interop.keep_for (Owner.raw stream) value)
+
 (* CAML_BA_FLOAT32 and so on, in the order of the type of kinds. *)
 let kind_flag (type a b) (kind : (a, b) Bigarray.kind) =
   match kind with

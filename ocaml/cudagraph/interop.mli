@@ -87,6 +87,11 @@ val exec : ?own:bool -> ?keep:'k -> nativeint -> Graph.exec
 val keep_alive : 'a -> unit
 (** [keep_alive value] does nothing, after everything before it. *)
 
+val keep_for : Stream.t -> 'k -> unit
+(** [keep_for stream value] keeps the value alive for what another library has just
+    enqueued on the stream: until that work is done, or, where the stream captures, for as
+    long as the graph and what is made of it. *)
+
 val bigarray_of_managed :
   ('a, 'b) Bigarray.kind ->
   'c Bigarray.layout ->

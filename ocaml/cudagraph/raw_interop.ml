@@ -31,6 +31,9 @@ external take_func : nativeint -> string -> 'k option -> (func, status) result
 external take_memory : nativeint -> int -> bool -> 'k option -> (deviceptr, status) result
   = "cudagraph_take_memory"
 
+(* [keep_for stream value] *)
+external keep_for : stream -> 'k -> status = "cudagraph_keep_for"
+
 (* Handles of what others may capture on from now on. *)
 external share_stream : stream -> nativeint = "cudagraph_share_stream"
 external share_event : event -> nativeint = "cudagraph_share_event"

@@ -1,7 +1,7 @@
 //! Handles in and out: `Raw_interop`, and what `cudagraph.h` offers to C.
 
-use super::custom::{alloc, borrow};
-use super::run::{blocking, value};
+use super::custom::{alloc, borrow, get};
+use super::run::{blocking, status, value};
 use super::stream::StreamBlock;
 use super::value::{field, int, keep, nativeint, to_bool, to_bytes, to_int, to_u64, UNIT};
 use crate::driver::context::Context;
@@ -10,8 +10,10 @@ use crate::driver::foreign::{self, Whose};
 use crate::driver::graph::{Exec, Graph};
 use crate::driver::memory::Allocation;
 use crate::driver::module::{Function, Module};
+use crate::driver::retain::Operand;
 use crate::driver::{device, Error};
 use ocaml::sys::Value;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// Whose a handle is, from `own : bool` and `keep : 'a option`.
@@ -88,6 +90,18 @@ extern "C" fn cudagraph_take_device(number: Value) -> Value {
         }
     });
     value(taken, |n| int(n as isize))
+}
+
+/// What another library has just enqueued on the stream needs the value.
+#[no_mangle]
+extern "C" fn cudagraph_keep_for(stream: Value, kept: Value) -> Value {
+    let stream = get::<StreamBlock>(stream);
+    let kept = keep(kept);
+    status(blocking(move || {
+        stream
+            .resolve()?
+            .submit(smallvec![Operand::Shared(kept)], |_| Ok(()))
+    }))
 }
 
 /// The stream's handle; from now on others may capture on it.
