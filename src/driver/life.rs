@@ -24,12 +24,6 @@ pub enum Freeing {
     Again,
 }
 
-impl Default for Life {
-    fn default() -> Life {
-        Life::new()
-    }
-}
-
 impl Life {
     /// Of memory that was just allocated.
     pub fn begin() -> Life {

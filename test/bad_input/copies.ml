@@ -91,15 +91,22 @@ let on s =
         Stream.memcpy_D_to_D ?kind ?length ?size_in_bytes ?dst_offset ?src_offset ~dst
           ~src s);
     peer =
-      (fun ?kind ?length ?size_in_bytes ?dst_offset ?src_offset ~dst ~dst_ctx ~src
-           ~src_ctx () ->
+      (fun ?kind
+        ?length
+        ?size_in_bytes
+        ?dst_offset
+        ?src_offset
+        ~dst
+        ~dst_ctx
+        ~src
+        ~src_ctx
+        ()
+      ->
         Stream.memcpy_peer ?kind ?length ?size_in_bytes ?dst_offset ?src_offset ~dst
           ~dst_ctx ~src ~src_ctx s);
     d8 = (fun ?offset ptr value ~length -> Stream.memset_d8 ?offset ptr value ~length s);
-    d16 =
-      (fun ?offset ptr value ~length -> Stream.memset_d16 ?offset ptr value ~length s);
-    d32 =
-      (fun ?offset ptr value ~length -> Stream.memset_d32 ?offset ptr value ~length s);
+    d16 = (fun ?offset ptr value ~length -> Stream.memset_d16 ?offset ptr value ~length s);
+    d32 = (fun ?offset ptr value ~length -> Stream.memset_d32 ?offset ptr value ~length s);
   }
 
 let freed_ptr () =
@@ -123,19 +130,23 @@ let of_bigarrays f =
     ]
   in
   let host_offset n =
-    both ("host_offset " ^ number n)
+    both
+      ("host_offset " ^ number n)
       (fun host _ -> invalid [ "host_offset " ^ number n; host; "8 elements" ])
       ~host_offset:n ()
   and length n =
-    both ("length " ^ number n)
+    both
+      ("length " ^ number n)
       (fun host _ -> invalid [ "length " ^ number n; host; "8 elements" ])
       ~length:n ()
   and offset n =
-    both ("offset " ^ number n)
+    both
+      ("offset " ^ number n)
       (fun _ device -> invalid [ device; "offset " ^ number n; "4 bytes"; "16 bytes" ])
       ~offset:n ~length:1 ()
   and bare_offset n =
-    both ("offset " ^ number n ^ " alone")
+    both
+      ("offset " ^ number n ^ " alone")
       (fun _ _ -> invalid [ "offset"; number n; "bytes" ])
       ~offset:n ()
   in
@@ -148,8 +159,9 @@ let of_bigarrays f =
       both "the whole bigarray does not fit"
         (fun _ device -> invalid [ device; "32 bytes"; "16 bytes" ])
         ();
-      both "freed memory" (fun _ device -> invalid [ device; "freed" ]) ~length:1 ~ptr:freed
-        ();
+      both "freed memory"
+        (fun _ device -> invalid [ device; "freed" ])
+        ~length:1 ~ptr:freed ();
       both "freed memory and nothing to copy"
         (fun _ device -> invalid [ device; "freed" ])
         ~length:0 ~ptr:freed ();
@@ -170,11 +182,13 @@ let of_addresses f =
     ]
   in
   let negative n =
-    both ("size " ^ number n)
+    both
+      ("size " ^ number n)
       (fun _ _ -> invalid [ "size_in_bytes " ^ number n; "negative" ])
       n
   and large n =
-    both ("size " ^ number n)
+    both
+      ("size " ^ number n)
       (fun _ device -> invalid [ device; number n ^ " bytes"; "16 bytes" ])
       n
   in

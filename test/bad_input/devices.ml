@@ -8,8 +8,9 @@ let device () = Device.get ~ordinal:0
 
 let devices () =
   [
-    row "Device.get" "ordinal -1" (fails "INVALID_DEVICE" "cu_device_get" [ "ordinal -1" ])
-      (fun () -> Device.get ~ordinal:(-1));
+    row "Device.get" "ordinal -1"
+      (fails "INVALID_DEVICE" "cu_device_get" [ "ordinal -1" ]) (fun () ->
+        Device.get ~ordinal:(-1));
     row "Device.get" "ordinal 99"
       (fails "INVALID_DEVICE" "cu_device_get" [ "ordinal 99"; "devices" ])
       (fun () -> Device.get ~ordinal:99);
@@ -23,12 +24,10 @@ let devices () =
       (fails "INVALID_DEVICE" "cu_device_get_p2p_attribute" [ "dst"; "src"; "device 0" ])
       (fun () -> Device.get_p2p_attributes ~dst:(device ()) ~src:(device ()));
     row "Device.can_access_peer" "twice the same device: not a peer of itself" works
-      (fun () ->
-        assert (not (Device.can_access_peer ~dst:(device ()) ~src:(device ()))));
+      (fun () -> assert (not (Device.can_access_peer ~dst:(device ()) ~src:(device ()))));
     row "Device.computemode_of_int" "numbers that no mode has" works (fun () ->
         List.iter
-          (fun n ->
-            assert (Device.computemode_of_int n = UNCATEGORIZED (Int64.of_int n)))
+          (fun n -> assert (Device.computemode_of_int n = UNCATEGORIZED (Int64.of_int n)))
           [ -1; 1; 4; min_int; max_int ]);
   ]
 
@@ -59,8 +58,8 @@ let contexts ~here ~other =
       (fails "INVALID_DEVICE" "cu_ctx_enable_peer_access" [ "peer"; "same device 0" ])
       (fun () -> Context.enable_peer_access other);
     row "Context.enable_peer_access" "unknown flags"
-      (fails "INVALID_VALUE" "cu_ctx_enable_peer_access" [ "flags 1" ])
-      (fun () -> Context.enable_peer_access ~flags:Unsigned.UInt.one other);
+      (fails "INVALID_VALUE" "cu_ctx_enable_peer_access" [ "flags 1" ]) (fun () ->
+        Context.enable_peer_access ~flags:Unsigned.UInt.one other);
     row "Context.disable_peer_access" "another context of the same device"
       (fails "INVALID_DEVICE" "cu_ctx_disable_peer_access" [ "peer"; "same device 0" ])
       (fun () -> Context.disable_peer_access other);
@@ -71,8 +70,7 @@ let contexts ~here ~other =
       (fails "INVALID_CONTEXT" "cu_ctx_get_current" [ "Context.set_current" ])
       (alone (fun () -> ignore (Context.get_current ())));
     row "Context.synchronize" "a thread captures"
-      (fails "STREAM_CAPTURE_UNSUPPORTED" "cu_ctx_synchronize" [ "captur" ])
-      (fun () ->
+      (fails "STREAM_CAPTURE_UNSUPPORTED" "cu_ctx_synchronize" [ "captur" ]) (fun () ->
         let s = Support.stream () in
         Graph.begin_capture s;
         Fun.protect Context.synchronize ~finally:(fun () ->
@@ -83,8 +81,9 @@ let top =
   [
     row "init" "flags 1" (fails "INVALID_VALUE" "cu_init" [ "flags 1" ]) (fun () ->
         Cuda.init ~flags:1 ());
-    row "init" "flags -1" (invalid [ "flags -1"; "C unsigned int" ]) (fun () ->
-        Cuda.init ~flags:(-1) ());
+    row "init" "flags -1"
+      (invalid [ "flags -1"; "C unsigned int" ])
+      (fun () -> Cuda.init ~flags:(-1) ());
     row "init" "flags that a C unsigned int cannot hold"
       (invalid [ "flags " ^ number (1 lsl 32); "C unsigned int" ])
       (fun () -> Cuda.init ~flags:(1 lsl 32) ());

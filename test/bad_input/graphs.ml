@@ -40,7 +40,8 @@ let rows ~other =
         Graph.end_capture Stream.no_stream);
     row "Graph.end_capture" "another thread"
       (fails "STREAM_CAPTURE_WRONG_THREAD" "cu_stream_end_capture" [ "thread" ])
-      (capturing (fun s -> Domain.join (Domain.spawn (fun () -> ignore (Graph.end_capture s)))));
+      (capturing (fun s ->
+           Domain.join (Domain.spawn (fun () -> ignore (Graph.end_capture s)))));
     row "Graph.end_capture" "a call that breaks the capture is named"
       (fails "STREAM_CAPTURE_INVALIDATED" "cu_stream_end_capture" [ "cu_mem_alloc" ])
       (fun () ->

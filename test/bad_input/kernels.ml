@@ -40,7 +40,9 @@ let loading () =
   List.concat
     [
       ways "no text" (fails "INVALID_PTX" [ ".version" ]) "";
-      ways "a text that is no PTX" (fails "INVALID_PTX" [ "line 1"; "nonsense" ]) "nonsense";
+      ways "a text that is no PTX"
+        (fails "INVALID_PTX" [ "line 1"; "nonsense" ])
+        "nonsense";
       ways "PTX with an error" (fails "INVALID_PTX" [ "line 4" ]) (header ^ "nonsense");
       [
         row "Module.load_ptx" "a NUL inside" (invalid [ "NUL at byte 1 of 3" ]) (fun () ->
@@ -61,7 +63,8 @@ let loading () =
         (OPTIMIZATION_LEVEL min_int);
       option "an empty log" works (ERROR_LOG_BUFFER no_log);
       [
-        row "Module.load_ptx" "an empty log for an error" (fails "INVALID_PTX" []) (fun () ->
+        row "Module.load_ptx" "an empty log for an error" (fails "INVALID_PTX" [])
+          (fun () ->
             Module.load_ptx ~options:[ ERROR_LOG_BUFFER no_log ] (header ^ "nonsense"));
         load_cubin "nothing" (invalid [ "image"; "cubin" ]) "";
         load_cubin "PTX" (invalid [ "image"; "cubin" ]) Ptx.text;
@@ -95,8 +98,12 @@ let names () =
       row name "a NUL in the name" (invalid [ "NUL" ]) (fun () -> get m nul);
     ]
   in
-  in_module "kernel" (fun m name -> ignore (Module.get_function m ~name)) "Module.get_function"
-  @ in_module "variable" (fun m name -> ignore (Module.get_global m ~name)) "Module.get_global"
+  in_module "kernel"
+    (fun m name -> ignore (Module.get_function m ~name))
+    "Module.get_function"
+  @ in_module "variable"
+      (fun m name -> ignore (Module.get_global m ~name))
+      "Module.get_global"
 
 let func () =
   let f = kernel "incr" in
@@ -117,14 +124,15 @@ let func () =
     shared 1_000_000 [ "1000000"; "0 and "; "incr"; "bytes" ];
     blocks "no thread" 0 [ "block_size 0"; "1 and " ];
     blocks "block_size -1" (-1) [ "block_size -1"; "1 and " ];
-    row "Module.Func.max_active_blocks" "more threads than a block has: none can run" works
-      (fun () -> assert (Module.Func.max_active_blocks ~block_size:1025 f = 0));
+    row "Module.Func.max_active_blocks" "more threads than a block has: none can run"
+      works (fun () -> assert (Module.Func.max_active_blocks ~block_size:1025 f = 0));
     blocks "block_size min_int" min_int [ "block_size " ^ number min_int ];
     blocks "block_size max_int" max_int [ "block_size " ^ number max_int ];
     blocks "shared memory" ~shared_mem_bytes:(-1) 32 [ "shared_mem_bytes -1"; "negative" ];
     suggest "shared memory" ~shared_mem_bytes:(-1) [ "shared_mem_bytes -1"; "negative" ];
     suggest "a limit" ~block_size_limit:(-1) [ "block_size_limit -1" ];
-    suggest "a large limit" ~block_size_limit:max_int [ "block_size_limit " ^ number max_int ];
+    suggest "a large limit" ~block_size_limit:max_int
+      [ "block_size_limit " ^ number max_int ];
   ]
 
 type launch =
@@ -166,7 +174,9 @@ let launches ~other name (launch : launch) =
     in
     let of_incr ?(p = p) () = [ Stream.Tensor p; Int 0 ] in
     let dimension n =
-      let x what axis limit n = [ Printf.sprintf "%s_%s %d" what axis n; "1 and " ^ number limit ] in
+      let x what axis limit n =
+        [ Printf.sprintf "%s_%s %d" what axis n; "1 and " ^ number limit ]
+      in
       let grid axis = x "grid_dim" axis (grid_limit axis) n
       and block axis = x "block_dim" axis (block_limit axis) n in
       let wrong what axis = Printf.sprintf "%s_%s %d" what axis n in
@@ -174,13 +184,17 @@ let launches ~other name (launch : launch) =
         row (wrong "grid" "x") (grid "x") (fun s -> launch ~grid_dim_x:n f s (of_incr ()));
         row (wrong "grid" "y") (grid "y") (fun s -> launch ~grid_dim_y:n f s (of_incr ()));
         row (wrong "grid" "z") (grid "z") (fun s -> launch ~grid_dim_z:n f s (of_incr ()));
-        row (wrong "block" "x") (block "x") (fun s -> launch ~block_dim_x:n f s (of_incr ()));
-        row (wrong "block" "y") (block "y") (fun s -> launch ~block_dim_y:n f s (of_incr ()));
-        row (wrong "block" "z") (block "z") (fun s -> launch ~block_dim_z:n f s (of_incr ()));
+        row (wrong "block" "x") (block "x") (fun s ->
+            launch ~block_dim_x:n f s (of_incr ()));
+        row (wrong "block" "y") (block "y") (fun s ->
+            launch ~block_dim_y:n f s (of_incr ()));
+        row (wrong "block" "z") (block "z") (fun s ->
+            launch ~block_dim_z:n f s (of_incr ()));
       ]
     in
     let shared n =
-      row ("shared memory " ^ number n)
+      row
+        ("shared memory " ^ number n)
         [ "shared_mem_bytes " ^ number n; "0 and"; "incr" ]
         (fun s -> launch ~shared_mem_bytes:n f s (of_incr ()))
     in

@@ -13,11 +13,14 @@ let line (inside, names) text =
   match (words, inside) with
   | "module" :: name :: ":" :: "sig" :: _, _ -> (name :: inside, names)
   | [ "end" ], _ :: outer -> (outer, names)
-  | "val" :: name :: _, _ -> (inside, String.concat "." (List.rev (name :: inside)) :: names)
+  | "val" :: name :: _, _ ->
+      (inside, String.concat "." (List.rev (name :: inside)) :: names)
   | _ -> (inside, names)
 
 let names file =
-  let lines = String.split_on_char '\n' (In_channel.with_open_bin file In_channel.input_all) in
+  let lines =
+    String.split_on_char '\n' (In_channel.with_open_bin file In_channel.input_all)
+  in
   List.rev (snd (List.fold_left line (module_of file, []) lines))
 
 (* Modules that programs do not see. *)

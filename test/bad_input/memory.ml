@@ -10,7 +10,9 @@ let freed = Copies.freed_ptr
 let allocations =
   let each (name, call, alloc) =
     [
-      row name "size -1" (invalid [ "size_in_bytes -1"; "negative" ]) (fun () -> alloc (-1));
+      row name "size -1"
+        (invalid [ "size_in_bytes -1"; "negative" ])
+        (fun () -> alloc (-1));
       row name "size min_int"
         (invalid [ "size_in_bytes " ^ number min_int; "negative" ])
         (fun () -> alloc min_int);
@@ -41,7 +43,9 @@ let allocations =
 (* Memory that a graph would allocate, of an exec that was never launched. *)
 let unlaunched () =
   let s = stream () in
-  let _graph, ptr = Graph.with_capture s (fun () -> Stream.mem_alloc s ~size_in_bytes:64) in
+  let _graph, ptr =
+    Graph.with_capture s (fun () -> Stream.mem_alloc s ~size_in_bytes:64)
+  in
   ptr
 
 let values () =
@@ -58,15 +62,16 @@ let values () =
     row "Deviceptr.allocation_size" "freed memory" works (fun () ->
         Deviceptr.allocation_size dead);
     row "Deviceptr.mem_free" "freed memory" works (fun () -> Deviceptr.mem_free dead);
-    row "Deviceptr.mem_free" "a module's variable" (invalid [ "module"; "variable" ])
+    row "Deviceptr.mem_free" "a module's variable"
+      (invalid [ "module"; "variable" ])
       (fun () -> Deviceptr.mem_free (fst (Module.get_global (code ()) ~name:"table")));
     row "Deviceptr.mem_free" "borrowed memory" (invalid [ "borrowed" ]) (fun () ->
         let p = device_ints 4 in
         Deviceptr.mem_free
           (Interop.deviceptr ~keep:p ~size_in_bytes:16 (Interop.deviceptr_handle p)));
     row "Deviceptr.alloc_and_memcpy" "no element"
-      (fails "INVALID_VALUE" "cu_mem_alloc" [ "size_in_bytes 0" ])
-      (fun () -> Deviceptr.alloc_and_memcpy (ints 0));
+      (fails "INVALID_VALUE" "cu_mem_alloc" [ "size_in_bytes 0" ]) (fun () ->
+        Deviceptr.alloc_and_memcpy (ints 0));
     row "Deviceptr.memcpy_D_to_H" "memory of a graph that was not launched"
       (invalid [ "allocated inside a capture"; "launch" ])
       (fun () -> read (unlaunched ()));
@@ -87,8 +92,7 @@ let capturing () =
             try ignore (Graph.end_capture s) with Cuda_error _ -> ()))
   in
   [
-    refused "memcpy_H_to_D" "cu_memcpy_H_to_D" (fun () ->
-        f.h_to_d ~dst:p ~src:host ());
+    refused "memcpy_H_to_D" "cu_memcpy_H_to_D" (fun () -> f.h_to_d ~dst:p ~src:host ());
     refused "memcpy_D_to_H" "cu_memcpy_D_to_H" (fun () -> f.d_to_h ~dst:host ~src:p ());
     refused "memcpy_H_to_D_unsafe" "cu_memcpy_H_to_D" (fun () ->
         f.h_to_d_unsafe ~dst:p ~src:address ~size_in_bytes:4);

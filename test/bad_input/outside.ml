@@ -13,7 +13,9 @@ let nvrtc =
     Nvrtc.Program.compile ?target ?name ?options ?headers ?expressions ?cache source
   in
   let wrong what parts call = row "Nvrtc.Program.compile" what (invalid parts) call in
-  let absent name call = row name "no library" (nvrtc_fails "NOT_FOUND" [ nowhere ]) call in
+  let absent name call =
+    row name "no library" (nvrtc_fails "NOT_FOUND" [ nowhere ]) call
+  in
   let plain ?(options = []) ?(name = "k.cu") cu_src () =
     Nvrtc.compile_to_ptx ~cu_src ~name ~options ~with_debug:false
   in
@@ -28,22 +30,29 @@ let nvrtc =
     row "Nvrtc.compile_to_ptx" "a NUL in the source"
       (invalid [ "source has a NUL at byte 1 of 3" ])
       (plain nul);
-    row "Nvrtc.compile_to_ptx" "a NUL in the name" (invalid [ "name has a NUL" ])
+    row "Nvrtc.compile_to_ptx" "a NUL in the name"
+      (invalid [ "name has a NUL" ])
       (plain ~name:nul "");
-    row "Nvrtc.compile_to_ptx" "a NUL in an option" (invalid [ "option 1 has a NUL" ])
+    row "Nvrtc.compile_to_ptx" "a NUL in an option"
+      (invalid [ "option 1 has a NUL" ])
       (plain ~options:[ "-G"; nul ] "");
     wrong "a NUL in the source" [ "source has a NUL" ] (compile nul);
     wrong "a NUL in the name" [ "name has a NUL" ] (compile ~name:nul "");
     wrong "a NUL in an option" [ "option 0 has a NUL" ] (compile ~options:[ nul ] "");
     wrong "a NUL in a header" [ "header 0 has a NUL" ]
       (compile ~headers:[ ("a.h", nul) ] "");
-    wrong "a NUL in a header's name" [ "name of header 0 has a NUL" ]
+    wrong "a NUL in a header's name"
+      [ "name of header 0 has a NUL" ]
       (compile ~headers:[ (nul, "") ] "");
-    wrong "a NUL in an expression" [ "name expression 0 has a NUL" ]
+    wrong "a NUL in an expression"
+      [ "name expression 0 has a NUL" ]
       (compile ~expressions:[ nul ] "");
-    wrong "an architecture" [ "architecture \"90\""; "sm_90" ]
+    wrong "an architecture"
+      [ "architecture \"90\""; "sm_90" ]
       (compile ~target:(CUBIN "90") "");
-    wrong "no architecture" [ "architecture \"\""; "sm_90" ] (compile ~target:(CUBIN "") "");
+    wrong "no architecture"
+      [ "architecture \"\""; "sm_90" ]
+      (compile ~target:(CUBIN "") "");
     wrong "two architectures" [ "-arch=sm_90"; "CUBIN" ]
       (compile ~target:(CUBIN "sm_80") ~options:[ "-arch=sm_90" ] "");
   ]
@@ -56,7 +65,10 @@ let interop ~here =
   in
   let size name of_size =
     let negative n =
-      row name ("size " ^ number n) (invalid [ number n; "negative" ]) (fun () -> of_size n)
+      row name
+        ("size " ^ number n)
+        (invalid [ number n; "negative" ])
+        (fun () -> of_size n)
     in
     List.map negative [ -1; min_int ]
   in
@@ -89,8 +101,8 @@ let interop ~here =
         zero "event" (fun () -> ignore (Interop.event 0n));
         zero "graph" (fun () -> ignore (Interop.graph 0n));
         zero "exec" (fun () -> ignore (Interop.exec 0n));
-        row "Interop.stream" "one of the driver's own streams" (invalid [ "stream handle 2" ])
-          (fun () -> Interop.stream 2n);
+        row "Interop.stream" "one of the driver's own streams"
+          (invalid [ "stream handle 2" ]) (fun () -> Interop.stream 2n);
         array "too many bytes" [ "20 bytes"; "16 bytes" ] [| 5 |];
         array "a negative dimension" [ "dimension -1"; "negative" ] [| 2; -1 |];
         array "dimensions that overflow" [ "too large" ] [| max_int; max_int |];

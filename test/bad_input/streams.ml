@@ -27,7 +27,9 @@ let streams ~other =
   let freed_pooled = pooled () in
   Stream.mem_free s freed_pooled;
   let foreign = made_in other stream in
-  let free wrong ending s ptr = row "Stream.mem_free" wrong ending (fun () -> Stream.mem_free s ptr) in
+  let free wrong ending s ptr =
+    row "Stream.mem_free" wrong ending (fun () -> Stream.mem_free s ptr)
+  in
   let attach wrong ending ?(s = s) ?(ptr = managed) length how =
     row "Stream.attach_mem" wrong ending (fun () -> Stream.attach_mem s ptr length how)
   in
@@ -35,7 +37,8 @@ let streams ~other =
     attach ("length " ^ number n) (invalid [ "length " ^ number n; "16 bytes" ]) n HOST
   in
   let create n =
-    row "Stream.create" ("priority " ^ number n)
+    row "Stream.create"
+      ("priority " ^ number n)
       (invalid [ "lower_priority " ^ number n; "C int" ])
       (fun () -> Stream.create ~lower_priority:n ())
   in
@@ -55,7 +58,9 @@ let streams ~other =
               [ -1000; 1000 ]);
         free "memory of Deviceptr.mem_alloc" (invalid [ "Deviceptr.mem_free" ]) s p;
         free "managed memory" (invalid [ "Deviceptr.mem_free" ]) s managed;
-        free "a module's variable" (invalid [ "module"; "variable" ]) s
+        free "a module's variable"
+          (invalid [ "module"; "variable" ])
+          s
           (fst (Module.get_global (code ()) ~name:"table"));
         free "freed memory" works s freed_pooled;
         free "freed memory, on another stream" works (stream ()) freed_pooled;
@@ -139,22 +144,23 @@ let events ~other =
       (fun () -> Delimited_event.record ~external_:true s);
     row "Event.wait" "an event of another context" works (fun () -> Event.wait s foreign);
     row "Event.wait" "an event of a capture that is over"
-      (fails "INVALID_VALUE" "cu_stream_wait_event" [ "inside a capture" ])
-      (fun () -> Event.wait s captured);
+      (fails "INVALID_VALUE" "cu_stream_wait_event" [ "inside a capture" ]) (fun () ->
+        Event.wait s captured);
     row "Delimited_event.query" "an event of a capture" (in_capture "cu_event_query")
       (fun () -> Delimited_event.query delimited);
     row "Delimited_event.synchronize" "an event of a capture"
-      (in_capture "cu_event_synchronize")
-      (fun () -> Delimited_event.synchronize delimited);
+      (in_capture "cu_event_synchronize") (fun () ->
+        Delimited_event.synchronize delimited);
     row "Delimited_event.is_released" "an event whose synchronize failed: not released"
       works (fun () -> assert (not (Delimited_event.is_released delimited)));
     row "Delimited_event.wait" "an event of a capture that is over"
-      (fails "INVALID_VALUE" "cu_stream_wait_event" [ "inside a capture" ])
-      (fun () -> Delimited_event.wait s delimited);
+      (fails "INVALID_VALUE" "cu_stream_wait_event" [ "inside a capture" ]) (fun () ->
+        Delimited_event.wait s delimited);
     row "Delimited_event.record" "the NULL stream while this thread captures"
       (fails "STREAM_CAPTURE_UNSUPPORTED" "cu_event_record_with_flags" [ "NULL stream" ])
       (capturing (fun _ -> ignore (Delimited_event.record Stream.no_stream)));
   ]
 
 let rows ~other =
-  List.concat [ Copies.rows (Copies.on (stream ())) ~other; streams ~other; events ~other ]
+  List.concat
+    [ Copies.rows (Copies.on (stream ())) ~other; streams ~other; events ~other ]

@@ -49,8 +49,8 @@ let mistake row =
   in
   if bad then
     Some
-      (Printf.sprintf "%s, %s: %S should begin with %S and name %s" row.name row.wrong ended
-         (beginning row)
+      (Printf.sprintf "%s, %s: %S should begin with %S and name %s" row.name row.wrong
+         ended (beginning row)
          (String.concat ", " (List.map (Printf.sprintf "%S") row.ending.parts)))
   else None
 
