@@ -44,7 +44,6 @@ fn single_and_half_precision_have_one_nan() {
         "add.f16 %h3, %h1, %h1;",
         "cvt.rn.f16.f32 %h3, %f1;",
         "cvt.rn.bf16.f32 %h3, %f1;",
-        "cvt.rn.f16.f64 %h3, %g1;",
     ] {
         let body = format!("{LOAD_NANS} {operation} cvt.u32.u16 %r1, %h3;");
         assert_eq!(first(&body), [0x7fff], "{operation}");
@@ -52,19 +51,31 @@ fn single_and_half_precision_have_one_nan() {
 }
 
 #[test]
-fn double_precision_hands_on_the_first_nan_made_quiet() {
+fn double_precision_hands_on_the_nan_defined_later_made_quiet() {
     const FIRST: [u32; 2] = [0x1234_5678, 0xfff8_0000];
     const SECOND: [u32; 2] = [0xabcd_ef01, 0x7ffa_bcde];
     for (operation, want) in [
-        ("add.f64 %g4, %g1, %g2;", FIRST),
+        ("add.f64 %g4, %g1, %g2;", SECOND),
         ("add.f64 %g4, %g2, %g1;", SECOND),
+        ("add.rz.f64 %g4, %g1, %g2;", SECOND),
+        ("sub.f64 %g4, %g1, %g2;", SECOND),
+        ("sub.f64 %g4, %g2, %g1;", SECOND),
+        ("sub.rp.f64 %g4, %g2, %g1;", SECOND),
         ("sub.rm.f64 %g4, %g3, %g1;", FIRST),
+        // A new value in the same register, also where the result replaces it.
+        ("mov.f64 %g5, %g1; add.f64 %g4, %g5, %g2;", FIRST),
+        ("mov.f64 %g4, %g1; sub.rz.f64 %g4, %g4, %g2;", FIRST),
         ("mul.f64 %g4, %g3, %g2;", SECOND),
-        ("fma.rn.f64 %g4, %g3, %g2, %g1;", SECOND),
+        ("mul.rp.f64 %g4, %g2, %g1;", SECOND),
+        ("fma.rn.f64 %g4, %g1, %g2, %g1;", SECOND),
+        ("fma.rp.f64 %g4, %g2, %g1, %g1;", SECOND),
+        // The second factor, then what is added.
+        ("fma.rn.f64 %g4, %g1, %g1, %g2;", FIRST),
         ("fma.rz.f64 %g4, %g3, %g3, %g1;", FIRST),
         ("div.rn.f64 %g4, %g1, %g2;", FIRST),
         ("sqrt.rn.f64 %g4, %g1;", FIRST),
-        ("min.f64 %g4, %g1, %g2;", FIRST),
+        ("min.f64 %g4, %g1, %g2;", SECOND),
+        ("max.f64 %g4, %g2, %g1;", SECOND),
         // A sign that is to be changed stays.
         ("neg.f64 %g4, %g1;", FIRST),
         ("abs.f64 %g4, %g1;", FIRST),
@@ -99,6 +110,13 @@ fn conversions_keep_what_a_nan_carries_where_both_sides_can() {
         ("cvt.f32.bf16 %f3, %h2;", 0xff81_0000),
     ] {
         let body = format!("{LOAD_NANS} {operation} mov.b32 %r1, %f3;");
+        assert_eq!(first(&body), [want], "{operation}");
+    }
+    for (operation, want) in [
+        ("cvt.rn.f16.f64 %h3, %g1;", 0xfe00),
+        ("cvt.rn.f16.f64 %h3, %g2;", 0x7eaf),
+    ] {
+        let body = format!("{LOAD_NANS} {operation} cvt.u32.u16 %r1, %h3;");
         assert_eq!(first(&body), [want], "{operation}");
     }
 }
@@ -158,6 +176,12 @@ fn global_memory_adds_a_nan_as_it_is() {
         st.global.f64 [%out], %b; red.global.add.f64 [%out], %a; ld.global.v2.u32 {%r1, %r2}, [%out];\n\
         st.shared.f64 [cell], %b; red.shared.add.f64 [cell], %a; ld.shared.v2.u32 {%r3, %r4}, [cell];";
     assert_eq!(first(body), [1, 0x7ff0_0000, 1, 0x7ff8_0000]);
+    // Of two, the added one stays; the addition in shared memory loads the other later.
+    let body = ".shared .align 8 .b64 cell; .reg .f64 %a, %b;\n\
+        mov.b64 %a, 0x7ff0000000000001; mov.b64 %b, 0xfff0000000000002;\n\
+        st.global.f64 [%out], %b; red.global.add.f64 [%out], %a; ld.global.v2.u32 {%r1, %r2}, [%out];\n\
+        st.shared.f64 [cell], %b; red.shared.add.f64 [cell], %a; ld.shared.v2.u32 {%r3, %r4}, [cell];";
+    assert_eq!(first(body), [1, 0x7ff0_0000, 2, 0xfff8_0000]);
 }
 
 #[test]

@@ -133,6 +133,143 @@ fn packed_simd() {
     });
 }
 
+/// A sum over all parts.
+fn total(word: u32, width: u32) -> u32 {
+    let mask = u32::MAX >> (32 - width);
+    let parts = (0..32 / width).map(|k| word >> (k * width) & mask);
+    parts.fold(0, u32::wrapping_add)
+}
+
+#[test]
+fn packed_video() {
+    check("packed", "packed_video", |input, thread, want| {
+        let a = own(input, thread);
+        let sum = parts(a[0], a[1], 16, |[_, y], [x, _]| {
+            (x + y).clamp(-32768, 32767)
+        });
+        want[0] = Some(sum);
+        let rest = parts(a[0], a[1], 8, |[x, _], [_, y]| (x - y).clamp(0, 255));
+        want[1] = Some(rest);
+        let average = |[x, y]: [i64; 2]| (x + y + i64::from(x + y >= 0)) >> 1;
+        want[2] = Some(parts(a[0], a[1], 8, |signed, _| average(signed)));
+        want[3] = Some(parts(a[0], a[1], 16, |_, unsigned| average(unsigned)));
+        let distances = parts(a[3], a[4], 8, |_, [x, y]| (x - y).abs());
+        want[4] = Some(total(distances, 8).wrapping_add(a[5]));
+        want[5] = Some(parts(a[3], a[4], 16, |[x, y], _| (x - y).abs()));
+        want[6] = Some(parts(a[3], a[4], 8, |[x, y], _| x.min(y)));
+        let largest = parts(a[3], a[4], 16, |_, [x, y]| x.max(y));
+        want[7] = Some(total(largest, 16).wrapping_add(a[5]));
+        want[8] = Some(parts(a[6], a[7], 8, |_, [x, y]| i64::from(x < y)));
+        want[9] = Some(parts(a[6], a[7], 16, |[x, y], _| i64::from(x >= y)));
+        let differ = parts(a[6], a[7], 8, |[x, _], [_, y]| i64::from(x != y));
+        want[10] = Some(total(differ, 8).wrapping_add(a[8]));
+
+        let (x, y) = (
+            a[9] as i32 >> (a[10] & 31),
+            a[11] as i32 >> (a[10] >> 8 & 31),
+        );
+        let pack = |x: i32, y: i32, low: i32, high: i32, bits: u32| -> u32 {
+            let part = |v: i32| v.clamp(low, high) as u32 & (u32::MAX >> (32 - bits));
+            part(x) << bits | part(y)
+        };
+        want[11] = Some(pack(x, y, -32768, 32767, 16));
+        want[12] = Some(pack(x, y, 0, 65535, 16));
+        want[13] = Some(a[12] << 16 | pack(x, a[11] as i32 >> 20, 0, 255, 8));
+        let (x, y) = (a[9] as i32 >> 22, a[11] as i32 >> (a[10] & 31));
+        want[14] = Some(a[12] << 16 | pack(x, y, -128, 127, 8));
+
+        let sum = parts(a[13], a[14], 16, |_, [x, y]| x + y);
+        let least = parts(sum, a[15], 16, |[x, y], _| x.min(y));
+        want[15] = Some(parts(least, a[13], 16, |_, [x, y]| x.max(y)));
+    });
+}
+
+/// A sum of products of the parts of two words, each with a sign or without.
+fn dot(x: [i64; 4], y: [i64; 4], added: u32) -> u32 {
+    let products = x.into_iter().zip(y).map(|(x, y)| x * y);
+    added.wrapping_add(products.sum::<i64>() as u32)
+}
+
+fn bytes(word: u32, signed: bool) -> [i64; 4] {
+    word.to_le_bytes().map(|byte| match signed {
+        true => i64::from(byte as i8),
+        false => i64::from(byte),
+    })
+}
+
+/// The halves of a word, for the lower or the upper two bytes of another.
+fn halves(word: u32, signed: bool, high: bool) -> [i64; 4] {
+    let [low, top] = [word as u16, (word >> 16) as u16].map(|half| match signed {
+        true => i64::from(half as i16),
+        false => i64::from(half),
+    });
+    match high {
+        true => [0, 0, low, top],
+        false => [low, top, 0, 0],
+    }
+}
+
+/// The position of the set bit that is so many steps away from the base.
+fn nth_bit(mask: u32, base: u32, offset: i32) -> u32 {
+    let set = |position: &u32| mask >> position & 1 != 0;
+    let steps = offset.unsigned_abs().saturating_sub(1) as usize;
+    let found = match offset.signum() {
+        0 => Some(base).filter(set),
+        1 => (base..32).filter(set).nth(steps),
+        _ => (0..=base).rev().filter(set).nth(steps),
+    };
+    found.unwrap_or(u32::MAX)
+}
+
+/// So many ones from a position on.
+fn ones(position: u32, count: u32) -> u32 {
+    (position..(position + count).min(32)).fold(0, |bits, k| bits | 1 << k)
+}
+
+#[test]
+fn packed_products() {
+    check("packed", "packed_products", |input, thread, want| {
+        let a = own(input, thread);
+        want[0] = Some(dot(bytes(a[0], true), bytes(a[1], true), a[2]));
+        want[1] = Some(dot(bytes(a[0], false), bytes(a[1], false), a[2]));
+        want[2] = Some(dot(bytes(a[0], true), bytes(a[1], false), a[2]));
+        want[3] = Some(dot(halves(a[3], true, false), bytes(a[4], true), a[5]));
+        want[4] = Some(dot(halves(a[3], false, true), bytes(a[4], false), a[5]));
+        want[5] = Some(dot(halves(a[3], false, true), bytes(a[4], true), a[5]));
+
+        let narrow = |word: u32| i64::from((word << 8) as i32 >> 8);
+        let product = narrow(a[6]) * narrow(a[7]);
+        want[6] = Some(product as u32);
+        let unsigned = u64::from(a[6] & 0xff_ffff) * u64::from(a[7] & 0xff_ffff);
+        want[7] = Some((unsigned >> 16) as u32);
+        let saturated = |high: i64| (high as i32).saturating_add(a[8] as i32) as u32;
+        want[8] = Some(saturated(product >> 16));
+        let product = i64::from(a[6] as i32) * i64::from(a[7] as i32);
+        want[9] = Some(saturated(product >> 32));
+        let signed = (a[9] as i32).abs_diff(a[10] as i32).wrapping_add(a[11]);
+        want[10] = Some(signed ^ a[9].abs_diff(a[10]).wrapping_add(a[11]));
+
+        want[11] = Some(nth_bit(a[12], a[13] & 31, (a[14] & 15) as i32 - 7));
+        want[12] = Some(ones(a[13] & 31, a[14] & 31));
+        want[13] = Some(ones(a[13] & 63, a[14] & 63));
+        // The lowest bits with a sign, and the lowest bits without.
+        let signed = match a[14] & 31 {
+            0 => 0,
+            width => ((a[15] << (32 - width)) as i32 >> (32 - width)) as u32,
+        };
+        want[14] = Some(signed ^ (a[15] & ones(0, a[14] & 63)));
+
+        let both = join(a[0], a[1]).to_le_bytes();
+        let n = a[2] as usize & 3;
+        let choose = |f: &dyn Fn(usize) -> usize| {
+            u32::from_le_bytes(std::array::from_fn(|k| both[f(k) % 8]))
+        };
+        let backwards = choose(&|k| n + 8 - k) ^ choose(&|_| n);
+        let left = backwards.wrapping_add(choose(&|k| k.max(n)));
+        want[15] = Some(left ^ choose(&|k| k.min(n)));
+    });
+}
+
 #[test]
 fn compare_integers() {
     check("compare", "compare_integers", |input, thread, want| {

@@ -80,6 +80,46 @@ fn unknown_instructions_and_modifiers_are_named() {
 }
 
 #[test]
+fn pairs_and_halves_are_in_registers_of_plain_bits() {
+    for line in [
+        "{ .reg .u32 %u; add.u16x2 %u, %r1, %r2; }",
+        "{ .reg .u32 %u; min.s16x2 %r1, %u, %r2; }",
+        "{ .reg .s32 %u; fma.rn.f16x2 %r1, %r2, %r3, %u; }",
+        "{ .reg .f16x2 %u; neg.bf16x2 %r1, %u; }",
+        "{ .reg .f16x2 %u; add.f32 %f1, %f2, %u; }",
+        "{ .reg .f16 %u; neg.bf16 %h1, %u; }",
+        "{ .reg .u32 %u; red.global.add.noftz.f16x2 [%d1], %u; }",
+    ] {
+        let message = body_error(line);
+        assert!(message.contains("`%u` is a register of type"), "{message}");
+    }
+    for line in [
+        "add.u16x2 %r1, %r2, 5;",
+        "fma.rn.f16x2 %r1, %r2, %r3, 0;",
+        "add.f16 %h1, %h2, 0f3f800000;",
+        "fma.rn.bf16 %h1, %h2, %h3, 1;",
+    ] {
+        let message = body_error(line);
+        assert!(
+            message.contains("a constant cannot be of type"),
+            "{message}"
+        );
+    }
+    for line in [
+        ".reg .bf16 %u;",
+        ".reg .bf16x2 %u;",
+        ".reg .s16x2 %u;",
+        ".shared .u16x2 cell;",
+    ] {
+        let message = body_error(line);
+        assert!(message.contains("the type of an instruction"), "{message}");
+    }
+    compile(&kernel(
+        "{ .reg .f16x2 %u; add.u16x2 %u, %r1, %u; add.u32 %u, %u, %r1; fma.rn.f16x2 %r1, %u, %u, %r2; }",
+    ));
+}
+
+#[test]
 fn clusters_of_several_blocks_are_refused() {
     for directive in [".reqnctapercluster 2, 1, 1", ".explicitcluster"] {
         let source = kernel("").replace(") {", &format!(")\n{directive}\n{{"));
