@@ -252,8 +252,7 @@ let all =
 let rows state values ending =
   List.map
     (fun (name, driver, need, call) ->
-      row name state
-        (ending name need driver)
+      row name state (ending name need driver)
         (match call with On run -> fun () -> run values | New run -> run))
     all
 
@@ -265,3 +264,5 @@ let rows_without_values state ending =
       | New run -> Some (row name state (ending name need driver) run)
       | On _ -> None)
     all
+
+let names = List.map (fun (name, _, _, _) -> name) all

@@ -12,8 +12,8 @@ let before_init () =
          else fails "NOT_INITIALIZED" driver [ "Cuda.init was not called" ])
     @ [
         row "Interop.device" "before init"
-          (fails "NOT_INITIALIZED" "cu_" [ "Cuda.init was not called" ])
-          (fun () -> Interop.device 0);
+          (fails "NOT_INITIALIZED" "cu_" [ "Cuda.init was not called" ]) (fun () ->
+            Interop.device 0);
       ])
 
 (* The mistakes that a forked child finds. *)
@@ -41,12 +41,11 @@ let forked () =
     States.rows "in a forked child" (States.values ()) (fun _ need driver ->
         if need = Nothing then works else fails "NOT_INITIALIZED" driver [ "forked" ])
     @ [
-        row "init" "in a forked child"
-          (fails "NOT_INITIALIZED" "cu_init" [ "forked" ])
+        row "init" "in a forked child" (fails "NOT_INITIALIZED" "cu_init" [ "forked" ])
           (fun () -> Cuda.init ());
         row "Device.primary_ctx_reset" "in a forked child"
-          (fails "NOT_INITIALIZED" "cu_device_primary_ctx_reset" [ "forked" ])
-          (fun () -> Device.primary_ctx_reset device);
+          (fails "NOT_INITIALIZED" "cu_device_primary_ctx_reset" [ "forked" ]) (fun () ->
+            Device.primary_ctx_reset device);
       ]
   in
   Alcotest.(check string) "mistakes" "" (in_child rows);
