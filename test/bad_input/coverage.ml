@@ -19,6 +19,7 @@ let nothing_wrong =
       ("Stream.sexp_of_kernel_param", "writes what it is given; memory as Deviceptr.sexp_of_t");
       ("Stream.Argument.sexp_of_t", "writes what it is given, as Stream.sexp_of_kernel_param");
       ("cuda_call_hook", "a reference of the program's own; see the test of modules");
+      ("failed_release_hook", "likewise");
       ("Nvrtc.sexp_of_compile_to_ptx_result", "writes what a compilation has given");
       ("Nvrtc.string_from_ptx", "reads what a compilation or Nvrtc.of_ptx has given");
       ("Nvrtc.compilation_log", "a field of a record");

@@ -79,6 +79,8 @@ let calls : (string * string * need * call) list =
     get_new "Device.get_free_and_total_mem" "cu_mem_get_info" Current (fun () ->
         Device.get_free_and_total_mem ());
     get "Device.sexp_of_t" "" Nothing (fun v -> Device.sexp_of_t v.device);
+    get_new "failed_releases" "" Nothing (fun () -> failed_releases ());
+    get "Context.is_usable" "cu_event_create" Name (fun v -> Context.is_usable v.context);
     get "Context.sexp_of_t" "" Nothing (fun v -> Context.sexp_of_t v.context);
     get "Context.get_primary" "cu_device_primary_ctx_retain" Driver (fun v ->
         Context.get_primary v.device);
@@ -217,6 +219,8 @@ let calls : (string * string * need * call) list =
     get "Interop.graph_handle" "" Nothing (fun v -> Interop.graph_handle v.graph);
     get "Interop.exec_handle" "" Nothing (fun v -> Interop.exec_handle v.exec);
     call "Interop.keep_alive" "" Nothing (fun v -> Interop.keep_alive v.ptr);
+    call "Interop.keep_for" "cu_stream_is_capturing" Value (fun v ->
+        Interop.keep_for v.s v.ptr);
     (* Last: they note that somebody else knows the handle. *)
     get "Interop.stream_handle" "" Nothing (fun v -> Interop.stream_handle v.s);
     get "Interop.event_handle" "" Nothing (fun v -> Interop.event_handle v.event);
