@@ -5,9 +5,17 @@ let sexp_of_t event =
   | Some event -> Event.sexp_of_t event
   | None -> Sexplib0.Sexp.Atom "released"
 
-let record ?blocking_sync ?interprocess ?external_ stream =
+let record ?(blocking_sync = false) ?(interprocess = false) ?external_ stream =
   let captured = Stream.is_capturing stream in
-  let event = Event.create ?blocking_sync ?interprocess () in
+  (* The current context may be another one than the stream's. *)
+  let flags =
+    (* CUevent_flags *)
+    (if blocking_sync then 1 else 0) lor 2 lor if interprocess then 4 else 0
+  in
+  let event =
+    Status.get_memory "Cuda.Delimited_event.record" "cu_event_create" (fun () ->
+        Raw.event_create_for (Owner.raw stream) flags)
+  in
   Event.record ?external_ event stream;
   let delimited = { Owner.state = Atomic.make (Some event); captured } in
   Owner.add stream delimited;

@@ -22,10 +22,11 @@ val query : t -> bool
     capture if it is still open; it harms no other capture. Driver: [cuEventQuery]. *)
 
 val record : ?external_:bool -> t -> Stream.t -> unit
-(** [record event stream] puts the event after all work enqueued on the stream so far. On
-    a stream that captures, it marks a place in the graph, which another stream joins by
-    {!wait}; with [external_] it becomes a node that records the event at each launch.
-    Driver: [cuEventRecordWithFlags]. *)
+(** [record event stream] puts the event after all work enqueued on the stream so far;
+    both must be of one context, else [Invalid_argument] is raised. On a stream that
+    captures, it marks a place in the graph, which another stream joins by {!wait}; with
+    [external_] it becomes a node that records the event at each launch. Driver:
+    [cuEventRecordWithFlags]. *)
 
 val synchronize : t -> unit
 (** [synchronize event] waits until all work before the latest {!record} is done. Other

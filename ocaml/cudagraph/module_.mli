@@ -90,7 +90,8 @@ val get_global : t -> name:string -> Deviceptr.t * Unsigned.size_t
 (** {1 Beyond cudajit} *)
 
 val load_ptx : ?options:jit_option list -> string -> t
-(** [load_ptx text] is {!load_data_ex} for a PTX text in a string. *)
+(** [load_ptx text] is {!load_data_ex} for a PTX text in a string. Raises
+    [Invalid_argument] for a text with a NUL inside. *)
 
 val load_cubin : string -> t
 (** [load_cubin image] loads a cubin, the binary for one architecture, from its bytes.

@@ -223,6 +223,10 @@ external d2h_async_unsafe : nativeint -> deviceptr -> int -> stream -> status
 (* [event_create flags]: CUevent_flags *)
 external event_create : int -> (event, status) result = "cudagraph_event_create"
 
+(* In the context of a stream. *)
+external event_create_for : stream -> int -> (event, status) result
+  = "cudagraph_event_create_for"
+
 (* [event_record event stream external_] and [event_wait stream event external_] *)
 external event_record : event -> stream -> bool -> status = "cudagraph_event_record"
 external event_wait : stream -> event -> bool -> status = "cudagraph_event_wait"

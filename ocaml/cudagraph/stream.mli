@@ -30,8 +30,9 @@ val mem_free : t -> Deviceptr.t -> unit
     has so far is done; or, if work of other streams, an open capture, a graph or an exec
     uses it, when the last of them goes. [ptr] cannot be used any more either way. On a
     stream that captures, the graph frees what it or another graph allocates. Freeing
-    again does nothing. Raises [Invalid_argument] for memory of [Deviceptr.mem_alloc], and
-    in a capture for memory that no graph allocates. Driver: [cuMemFreeAsync]. *)
+    again does nothing. Raises [Invalid_argument] for memory of [Deviceptr.mem_alloc] or
+    of another context than the stream's, and in a capture for memory that no graph
+    allocates. Driver: [cuMemFreeAsync]. *)
 
 val memcpy_H_to_D_unsafe :
   dst:Deviceptr.t -> src:unit Ctypes.ptr -> size_in_bytes:int -> t -> unit
@@ -86,8 +87,9 @@ val launch_kernel :
     a kernel: the grid in blocks, the block in threads (directions not given are 1),
     dynamic shared memory of a block in bytes, for which a kernel that needs more than the
     usual 48 KiB is told so. Raises [Invalid_argument], naming the argument and its limit,
-    for what the device or the kernel does not admit. Blocks, without stopping other
-    domains, when the launch queue is full. Driver: [cuLaunchKernel]. *)
+    for what the device or the kernel does not admit, and for a kernel that was loaded
+    into another context than the stream's. Blocks, without stopping other domains, when
+    the launch queue is full. Driver: [cuLaunchKernel]. *)
 
 val memcpy_D_to_H_unsafe :
   dst:unit Ctypes.ptr -> src:Deviceptr.t -> size_in_bytes:int -> t -> unit

@@ -77,6 +77,13 @@ impl Context {
             .filter(|c| c.alive.load(Ordering::Acquire))
     }
 
+    /// Whether the handle is of a context that was reset and that something here still has.
+    fn was_reset(handle: usize) -> bool {
+        let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+        let context = known.as_ref().and_then(|all| all.get(&handle)?.upgrade());
+        context.is_some_and(|context| !context.is_alive())
+    }
+
     /// The primary context of a device; retained once however often it is asked for.
     pub fn primary(device: i32) -> Result<Arc<Context>> {
         library::ready()?;
@@ -124,7 +131,18 @@ impl Context {
                 "no context is current on this thread: call Context.set_current first",
             ));
         }
-        Context::of_handle(handle as usize)
+        if let Some(context) = Context::known(handle as usize) {
+            return Ok(context);
+        }
+        // Asked as the current one: a handle that was reset may not be used otherwise.
+        let mut device = 0;
+        driver!(cuCtxGetDevice(&mut device)).map_err(|e| {
+            match Context::was_reset(handle as usize) {
+                true => destroyed(),
+                false => e,
+            }
+        })?;
+        Ok(Context::new(handle as usize, device, Ownership::Borrowed))
     }
 
     /// A context by the driver's handle, whoever made it.
@@ -252,10 +270,7 @@ impl Context {
         if self.alive.load(Ordering::Acquire) {
             return Ok(());
         }
-        Err(Error::new(
-            CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
-            "its context was reset; whatever was made in it is gone",
-        ))
+        Err(destroyed())
     }
 
     /// Whether work can still be done in it: it was not reset, and no kernel has brought it down.
@@ -304,6 +319,13 @@ impl Context {
     pub fn handle(&self) -> usize {
         self.handle
     }
+}
+
+fn destroyed() -> Error {
+    Error::new(
+        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        "its context was reset; whatever was made in it is gone",
+    )
 }
 
 impl Drop for Context {

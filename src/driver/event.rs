@@ -31,11 +31,16 @@ pub struct Event {
 impl Event {
     /// A new event in the current context. `cuEventCreate`
     pub fn new(flags: u32) -> Result<Arc<Event>> {
-        let context = Context::current()?;
+        Event::in_context(Context::current()?, flags)
+    }
+
+    /// A new event in a context. `cuEventCreate`
+    pub fn in_context(context: Arc<Context>, flags: u32) -> Result<Arc<Event>> {
+        let _entered = context.enter()?;
         release::drain(Drain::Quick);
         let mut handle = std::ptr::null_mut();
         driver!(cuEventCreate(&mut handle, flags)).map_err(|e| explain_flags(e, flags))?;
-        let event = Event::foreign(handle as usize, context, Whose::Ours);
+        let event = Event::foreign(handle as usize, context.clone(), Whose::Ours);
         event.shared.store(false, Ordering::Relaxed);
         Ok(event)
     }

@@ -350,6 +350,7 @@ impl Stream {
 
     /// Whether work on the stream is being captured. `cuStreamIsCapturing`
     pub fn is_capturing(&self) -> Result<bool> {
+        self.context.check_alive()?;
         if self.is_null() {
             return Ok(false);
         }

@@ -15,6 +15,13 @@ extern "C" fn cudagraph_event_create(flags: Value) -> Value {
 }
 
 #[no_mangle]
+extern "C" fn cudagraph_event_create_for(stream: Value, flags: Value) -> Value {
+    let (stream, flags) = (get::<StreamBlock>(stream), to_int(flags) as u32);
+    let create = || Event::in_context(stream.resolve()?.context().clone(), flags);
+    value(blocking(create), alloc)
+}
+
+#[no_mangle]
 extern "C" fn cudagraph_event_record(event: Value, stream: Value, external: Value) -> Value {
     let (event, stream) = (get::<Event>(event), get::<StreamBlock>(stream));
     let external = to_bool(external);

@@ -11,7 +11,9 @@ let () =
   let other = Context.create [] (Device.get ~ordinal:0) in
   ignore (Context.pop_current ());
   let s = stream () in
+  let named = ref [] in
   let group name rows =
+    named := Table.names rows @ !named;
     test name (fun () ->
         Table.check rows;
         check_healthy s)
@@ -27,5 +29,6 @@ let () =
           group "graph" (Graphs.rows ~other);
           group "nvrtc, interop" (Outside.rows ~here);
         ] );
+      ("coverage", [ test "every value has a row" (fun () -> Coverage.check !named) ]);
       ("end", [ no_misuse ]);
     ]

@@ -3,7 +3,7 @@
    out here, not taken from the library, so that a changed .mli does not compile. *)
 
 (* A signature is not used other than by the check. *)
-[@@@warning "-32-34-37-69"]
+[@@@warning "-32-34-37-60-69"]
 
 open Sexplib0
 
@@ -356,6 +356,15 @@ module type DEVICEPTR = sig
   val memset_d32 : ?offset:int -> t -> Unsigned.uint32 -> length:int -> unit
 end
 
+module type DEVICEPTR_ADDITIONS = sig
+  type t
+
+  val allocation_size : t -> int
+  val mem_alloc_managed : ?only_host:bool -> size_in_bytes:int -> unit -> t
+end
+
+module _ : DEVICEPTR_ADDITIONS with type t = Cuda.Deviceptr.t = Cuda.Deviceptr
+
 module _ :
   DEVICEPTR with type t = Cuda.Deviceptr.t and type region = Cuda.Deviceptr.region =
   Cuda.Deviceptr
@@ -416,8 +425,49 @@ module type MODULE = sig
   val load_data_ex : Nvrtc.compile_to_ptx_result -> jit_option list -> t
   val get_function : t -> name:string -> func
   val get_global : t -> name:string -> Cuda.Deviceptr.t * Unsigned.size_t
-  val load_ptx : ?options:jit_option list -> string -> t
 end
+
+module type MODULE_ADDITIONS = sig
+  type jit_option
+  type func
+  type t
+
+  val load_ptx : ?options:jit_option list -> string -> t
+  val load_cubin : string -> t
+  val load_file : ?options:jit_option list -> string -> t
+
+  module Func : sig
+    val name : func -> string
+
+    type attributes = {
+      max_threads_per_block : int;
+      shared_size_bytes : int;
+      const_size_bytes : int;
+      local_size_bytes : int;
+      num_regs : int;
+      ptx_version : int;
+      binary_version : int;
+      max_dynamic_shared_size_bytes : int;
+    }
+
+    val sexp_of_attributes : attributes -> Sexp.t
+    val get_attributes : func -> attributes
+    val set_max_dynamic_shared_size : func -> int -> unit
+    val max_active_blocks : ?shared_mem_bytes:int -> block_size:int -> func -> int
+
+    type suggestion = { grid_dim_x : int; block_dim_x : int }
+
+    val suggest_launch :
+      ?shared_mem_bytes:int -> ?block_size_limit:int -> func -> suggestion
+  end
+end
+
+module _ :
+  MODULE_ADDITIONS
+    with type t = Cuda.Module.t
+     and type func = Cuda.Module.func
+     and type jit_option = Cuda.Module.jit_option =
+  Cuda.Module
 
 module _ : MODULE with type t = Cuda.Module.t and type func = Cuda.Module.func =
   Cuda.Module
@@ -521,6 +571,42 @@ end
 module _ :
   STREAM with type t = Cuda.Stream.t and type kernel_param = Cuda.Stream.kernel_param =
   Cuda.Stream
+
+module type STREAM_ADDITIONS = sig
+  type t
+
+  val is_capturing : t -> bool
+
+  module Argument : sig
+    type t =
+      | Param of Cuda.Stream.kernel_param
+      | Int8 of int
+      | Int16 of int
+      | Int32 of int32
+      | Int64 of int64
+      | Half of float
+      | Bfloat16 of float
+      | Address of nativeint
+      | Struct of string
+
+    val sexp_of_t : t -> Sexp.t
+  end
+
+  val launch_kernel_with :
+    Cuda.Module.func ->
+    grid_dim_x:int ->
+    ?grid_dim_y:int ->
+    ?grid_dim_z:int ->
+    block_dim_x:int ->
+    ?block_dim_y:int ->
+    ?block_dim_z:int ->
+    shared_mem_bytes:int ->
+    t ->
+    Argument.t list ->
+    unit
+end
+
+module _ : STREAM_ADDITIONS with type t = Cuda.Stream.t = Cuda.Stream
 
 module type EVENT = sig
   type t
