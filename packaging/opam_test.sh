@@ -35,7 +35,7 @@ if [ "${1:-}" != --inside ]; then
     user=
     [ "$(id -u)" = 0 ] || user=--map-root-user
     # shellcheck disable=SC2086
-    unshare $user --net --mount sh "$here/opam_test.sh" --inside "$work" "$@"
+    unshare $user --net --mount --pid --fork --kill-child --mount-proc sh "$here/opam_test.sh" --inside "$work" "$@"
     exit
 fi
 
