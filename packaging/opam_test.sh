@@ -15,6 +15,7 @@ if [ "${1:-}" != --inside ]; then
     done
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    trap 'exit 1' INT TERM
     archive=$(cd "$here/.." && sh scripts/dist.sh)
     cp "$here/../$archive" "$work/"
     file=$work/${archive##*/}
