@@ -15,6 +15,7 @@ if [ "${1:-}" != --inside ]; then
     done
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    trap 'exit 1' INT TERM
     archive=$(cd "$here/.." && sh scripts/dist.sh)
     cp "$here/../$archive" "$work/"
     file=$work/${archive##*/}
@@ -35,7 +36,7 @@ if [ "${1:-}" != --inside ]; then
     user=
     [ "$(id -u)" = 0 ] || user=--map-root-user
     # shellcheck disable=SC2086
-    unshare $user --net --mount sh "$here/opam_test.sh" --inside "$work" "$@"
+    unshare $user --net --mount --pid --fork --kill-child --mount-proc sh "$here/opam_test.sh" --inside "$work" "$@"
     exit
 fi
 
