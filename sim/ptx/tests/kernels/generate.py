@@ -8,6 +8,7 @@ The folder of LIBNVRTC must be in LD_LIBRARY_PATH, for its builtins.
 """
 import ctypes
 import pathlib
+import re
 import sys
 
 MODES = {"default": [], "debug": ["-G"], "fast": ["--use_fast_math"]}
@@ -32,9 +33,11 @@ def compile_ptx(nvrtc, include, source, options):
 
 
 def strip_debug_sections(ptx):
-    """Debug sections only make the files large; the rest of a -G build stays."""
+    """Debug sections only make the files large, and folders say where they were made; the rest of a -G
+    build stays."""
     head, found, _ = ptx.partition("\n\t.section\t.debug_")
-    return head + "\n" if found else ptx
+    kept = head + "\n" if found else ptx
+    return re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", kept)
 
 
 def main():
