@@ -1,0 +1,31 @@
+(* What the process uses. *)
+
+open Support
+
+(* Resident memory of the process in KiB. *)
+let resident () =
+  let rec find file =
+    match input_line file with
+    | line -> ( try Scanf.sscanf line "VmRSS: %d kB" Fun.id with _ -> find file)
+    | exception End_of_file -> failwith "no VmRSS in /proc/self/status"
+  in
+  In_channel.with_open_text "/proc/self/status" find
+
+(* Device memory in use, in KiB. *)
+let on_device () =
+  let free, total = Cuda.Device.get_free_and_total_mem () in
+  (total - free) / 1024
+
+type t = { host : int; device : int; ledger : (string * int) list }
+
+(* With nothing under way and all garbage gone. *)
+let at_rest () =
+  for _ = 1 to 3 do
+    Gc.full_major ();
+    Cuda.Context.synchronize ()
+  done;
+  Gc.compact ();
+  let ledger = if Simulator.present () then Simulator.ledger () else [] in
+  { host = resident (); device = on_device (); ledger }
+
+let mib kib = Printf.sprintf "%.1f MiB" (float kib /. 1024.)

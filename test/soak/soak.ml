@@ -1,0 +1,153 @@
+(* Domains that capture, launch and drop, for as long as CUDAGRAPH_SOAK_SECONDS says: the numbers stay
+   right, and after a warm-up neither the host's memory nor the device's grows. *)
+
+open Cuda
+open Support
+
+let setting name default =
+  match Option.map int_of_string_opt (Sys.getenv_opt name) with
+  | None -> default
+  | Some (Some n) when n > 0 -> n
+  | Some _ -> failwith (name ^ " is not a positive number")
+
+let seconds = float (setting "CUDAGRAPH_SOAK_SECONDS" 20)
+let domains = setting "CUDAGRAPH_SOAK_DOMAINS" 8
+
+(* After the warm-up, which is the first quarter of the time, memory may be this much above what it was
+   in the warm-up, when all is at rest. *)
+let most_growth_kib = 24 * 1024
+
+(* And this much while all is under way. *)
+let most_peak_growth_kib = 128 * 1024
+let rounds = Atomic.make 0
+
+(* Until [stop], in a domain of its own. *)
+let work ~shared ~shared_launches ~seed ~stop () =
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+  let random = Random.State.make [| seed |] in
+  let place =
+    {
+      Rounds.a = stream ();
+      b = stream ();
+      random;
+      current = None;
+      shared;
+      shared_launches;
+    }
+  in
+  while not (stop ()) do
+    Rounds.one place;
+    Atomic.incr rounds
+  done;
+  Stream.synchronize place.b;
+  Rounds.leave place
+
+(* The highest memory in use until [stop], on the host and on the device. *)
+let watch stop =
+  let host = ref 0 and device = ref 0 in
+  while not (stop ()) do
+    host := max !host (Gauge.resident ());
+    device := max !device (Gauge.on_device ());
+    Unix.sleepf 0.05
+  done;
+  (!host, !device)
+
+(* Fresh domains at work for some time, and what they leave. *)
+let leg number length =
+  let counter = device_ints 1 in
+  let s = stream () in
+  let graph, () = Graph.with_capture s (fun () -> incr s counter) in
+  let shared = Graph.instantiate graph and shared_launches = Atomic.make 0 in
+  let until = Unix.gettimeofday () +. length in
+  let failed = Atomic.make false in
+  let stop () = Atomic.get failed || Unix.gettimeofday () >= until in
+  let worker i =
+    let seed = (1000 * number) + i in
+    Domain.spawn (fun () ->
+        try work ~shared ~shared_launches ~seed ~stop ()
+        with e ->
+          Atomic.set failed true;
+          raise e)
+  in
+  let workers = List.init domains worker in
+  let peaks = watch stop in
+  List.iter Domain.join workers;
+  Context.synchronize ();
+  Rounds.expect "launches of the shared exec"
+    [ Atomic.get shared_launches ]
+    (read counter);
+  peaks
+
+let highest list = List.fold_left max 0 list
+
+(* Whether what was measured after the warm-up is no more than [bound] above the warm-up. *)
+let flat name bound measured =
+  let quarter = List.length measured / 4 in
+  let before = highest (List.filteri (fun i _ -> i < quarter) measured) in
+  let after = highest (List.filteri (fun i _ -> i >= quarter) measured) in
+  Printf.printf "soak: %-25s %10s in the warm-up, %10s after it, at most %s more\n" name
+    (Gauge.mib before) (Gauge.mib after) (Gauge.mib bound);
+  after - before <= bound
+
+let ledger_text ledger =
+  String.concat ", " (List.map (fun (kind, n) -> Printf.sprintf "%d %s" n kind) ledger)
+
+let same_ledger measured =
+  match List.filter (fun l -> l <> []) (List.map (fun g -> g.Gauge.ledger) measured) with
+  | [] -> true
+  | first :: others ->
+      Printf.printf "soak: live at rest: %s\n" (ledger_text first);
+      List.for_all
+        (fun other ->
+          if other <> first then Printf.printf "soak: and then: %s\n" (ledger_text other);
+          other = first)
+        others
+
+let () =
+  start ();
+  List.iter
+    (fun f -> ignore (Sys.opaque_identity (Lazy.force f)))
+    [ incr_kernel; append_kernel; busy_kernel ];
+  Printf.printf "soak: %d domains for %.0f s on %s\n%!" domains seconds
+    (Cuda.driver_description ());
+  let legs = max 8 (int_of_float (seconds /. 10.)) in
+  let began = Unix.gettimeofday () in
+  let measure number =
+    let peak_host, peak_device = leg number (seconds /. float legs) in
+    let rest = Gauge.at_rest () in
+    Printf.printf
+      "soak: %5.0f s: %d rounds, %d captures, %d graph launches; host %s (peak %s), \
+       device %s (peak %s)\n\
+       %!"
+      (Unix.gettimeofday () -. began)
+      (Atomic.get rounds) (Atomic.get Rounds.captures) (Atomic.get Rounds.launches)
+      (Gauge.mib rest.host) (Gauge.mib peak_host) (Gauge.mib rest.device)
+      (Gauge.mib peak_device);
+    (rest, peak_host, peak_device)
+  in
+  let measured = List.init legs measure in
+  let rests = List.map (fun (rest, _, _) -> rest) measured in
+  let no_misuse =
+    (not (Simulator.present ())) || Simulator.(faults () + bad_handles () = 0)
+  in
+  let verdicts =
+    [
+      ("host", flat "host" most_growth_kib (List.map (fun r -> r.Gauge.host) rests));
+      ("device", flat "device" most_growth_kib (List.map (fun r -> r.Gauge.device) rests));
+      ( "host at work",
+        flat "host at work" most_peak_growth_kib (List.map (fun (_, h, _) -> h) measured)
+      );
+      ( "device at work",
+        flat "device at work" most_peak_growth_kib
+          (List.map (fun (_, _, d) -> d) measured) );
+      ("what is live", same_ledger rests);
+      ("failed releases", Cuda.failed_releases () = 0);
+      ("illegal accesses or dead handles", no_misuse);
+      ("the context", Context.is_usable (Context.get_current ()));
+    ]
+  in
+  match List.filter (fun (_, good) -> not good) verdicts with
+  | [] -> print_endline "soak: passed"
+  | bad ->
+      Printf.printf "soak: FAILED: %s\n" (String.concat ", " (List.map fst bad));
+      exit 1
