@@ -7,11 +7,38 @@ use crate::stream::{self, Stream};
 use crate::table::{fresh_handle, lock, Table};
 use crate::{capture, event, graph, module};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Limits at first, by number (CUlimit). The first is the stack of a thread.
-const LIMITS: [usize; 7] = [1024, 1 << 20, 8 << 20, 2, 2048, 128, 0];
+/// Limits at first, by number (CUlimit). The first is the stack of a thread; number 3 is not supported.
+const LIMITS: [usize; 9] = [
+    1024,
+    8_650_752,
+    8 << 20,
+    0,
+    2048,
+    64,
+    11_796_480,
+    232_448,
+    0,
+];
+
+/// What a limit becomes when it is set, as measured.
+fn limited(number: i32, value: usize) -> Result<usize> {
+    const L2_PART: usize = 3_932_160;
+    match number {
+        0 if value <= 512 << 10 => Ok(value.next_multiple_of(16)),
+        1 => Ok(value.clamp(512 << 10, 2 << 30)),
+        2 => Ok(value.max(4 << 20)),
+        4 => Ok(value.clamp(32, 599_186)),
+        5 if value <= 128 => Ok(value),
+        6 if value <= 60 << 20 => Ok(value.next_multiple_of(L2_PART)),
+        0 | 5 | 6 => Err(INVALID_VALUE),
+        7 | 8 => Err(NOT_PERMITTED),
+        _ => Err(UNSUPPORTED_LIMIT),
+    }
+}
 
 /// A context.
 pub struct Context {
@@ -23,7 +50,6 @@ pub struct Context {
     pub device: i32,
     /// Flags as given.
     pub flags: AtomicU32,
-    error: AtomicI32,
     destroyed: AtomicBool,
     null: Mutex<Option<Arc<Stream>>>,
     /// Devices whose memory its kernels may use, one bit each.
@@ -31,6 +57,28 @@ pub struct Context {
     limits: Mutex<[usize; LIMITS.len()]>,
     /// Cache preference as set, without effect.
     pub cache_config: AtomicI32,
+}
+
+/// The first error of the work on each device. The driver makes nothing new there for this process.
+static ERRORS: Mutex<BTreeMap<i32, i32>> = Mutex::new(BTreeMap::new());
+static ANY_ERROR: AtomicBool = AtomicBool::new(false);
+
+/// Fails when work on the device has broken what this process has there.
+pub fn check_device(device: i32) -> Result<()> {
+    if !ANY_ERROR.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    lock(&ERRORS)
+        .get(&device)
+        .map_or(Ok(()), |error| Err(*error))
+}
+
+/// What ends an object says after it has: the error of its device.
+pub fn ended_in_current() -> Result<()> {
+    match current_even_broken() {
+        Ok(context) => check_device(context.device),
+        Err(_) => Ok(()),
+    }
 }
 
 static CONTEXTS: Table<Context> = Table::new(Kind::Context);
@@ -41,8 +89,6 @@ struct Primary {
     retains: u32,
     flags: u32,
     context: Option<Arc<Context>>,
-    /// The error of a context that was broken when it was reset: the driver makes no new one.
-    error: Option<i32>,
 }
 
 static PRIMARY: Mutex<Vec<Primary>> = Mutex::new(Vec::new());
@@ -59,7 +105,6 @@ impl Context {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             device,
             flags: AtomicU32::new(flags),
-            error: AtomicI32::new(0),
             destroyed: AtomicBool::new(false),
             null: Mutex::new(None),
             peers: AtomicU64::new(0),
@@ -91,10 +136,7 @@ impl Context {
         if self.is_destroyed() {
             return Err(CONTEXT_IS_DESTROYED);
         }
-        match self.error.load(Ordering::Acquire) {
-            0 => Ok(()),
-            status => Err(status),
-        }
+        check_device(self.device)
     }
 
     /// Whether it is gone.
@@ -102,11 +144,11 @@ impl Context {
         self.destroyed.load(Ordering::Acquire)
     }
 
-    /// Remembers the first error of the context's work: from now on everything fails with it.
+    /// Remembers the first error of the context's work: from now on everything fails with it, in all of
+    /// the process's contexts on the device.
     pub fn fail(&self, status: i32) {
-        let _ = self
-            .error
-            .compare_exchange(0, status, Ordering::AcqRel, Ordering::Acquire);
+        lock(&ERRORS).entry(self.device).or_insert(status);
+        ANY_ERROR.store(true, Ordering::Release);
     }
 
     /// Memory as its kernels see it.
@@ -120,7 +162,10 @@ impl Context {
     /// Lets its kernels use the memory of a device, or forbids it.
     pub fn set_peer(&self, device: i32, allowed: bool) -> Result<()> {
         if device == self.device {
-            return Err(INVALID_DEVICE);
+            return Err(match allowed {
+                true => PEER_ACCESS_UNSUPPORTED,
+                false => PEER_ACCESS_NOT_ENABLED,
+            });
         }
         let bit = 1 << device;
         let before = match allowed {
@@ -136,22 +181,16 @@ impl Context {
 
     /// A limit by its number.
     pub fn limit(&self, number: i32) -> Result<usize> {
-        let limits = lock(&self.limits);
-        limits
-            .get(number as usize)
-            .copied()
-            .ok_or(UNSUPPORTED_LIMIT)
+        match (number, lock(&self.limits).get(number as usize)) {
+            (3, _) | (_, None) => Err(UNSUPPORTED_LIMIT),
+            (_, Some(limit)) => Ok(*limit),
+        }
     }
 
     /// Sets a limit.
     pub fn set_limit(&self, number: i32, value: usize) -> Result<()> {
-        let most = if number == 0 { 512 << 10 } else { usize::MAX };
-        let mut limits = lock(&self.limits);
-        let limit = limits.get_mut(number as usize).ok_or(UNSUPPORTED_LIMIT)?;
-        if value > most {
-            return Err(INVALID_VALUE);
-        }
-        *limit = value;
+        let value = limited(number, value)?;
+        lock(&self.limits)[number as usize] = value;
         Ok(())
     }
 
@@ -224,8 +263,8 @@ fn with_primary<R>(device: i32, f: impl FnOnce(&mut Primary) -> R) -> R {
 /// Retains the primary context of a device: makes it if it is not there.
 pub fn retain_primary(device: i32) -> Result<Arc<Context>> {
     with_primary(device, |primary| {
-        if let Some(error) = primary.error {
-            return Err(error);
+        if primary.context.is_none() {
+            check_device(device)?;
         }
         primary.retains += 1;
         let flags = primary.flags;
@@ -239,9 +278,14 @@ fn primary_handle(device: i32) -> usize {
     0x5000_0000_0000 + 0x40 * (device as usize + 1)
 }
 
+/// The device of which a handle is the primary context.
+pub fn primary_device(handle: usize) -> Option<i32> {
+    (0..crate::device::count()).find(|device| primary_handle(*device) == handle)
+}
+
 /// Whether a handle is that of a primary context.
 pub fn is_primary(handle: usize) -> bool {
-    (0..crate::device::count()).any(|device| primary_handle(device) == handle)
+    primary_device(handle).is_some()
 }
 
 /// Gives one retain back; the last one ends the context.
@@ -260,12 +304,7 @@ pub fn release_primary(device: i32) -> Result<()> {
 
 /// Ends the primary context. Its retains stay; the next one makes it anew.
 pub fn reset_primary(device: i32) -> Result<()> {
-    let gone = with_primary(device, |primary| {
-        let gone = primary.context.take();
-        let broken = gone.as_ref().and_then(|context| context.check().err());
-        primary.error = primary.error.or(broken);
-        gone
-    });
+    let gone = with_primary(device, |primary| primary.context.take());
     gone.map_or(Ok(()), |context| context.destroy())
 }
 

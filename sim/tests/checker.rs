@@ -42,6 +42,7 @@ fn run_on(s: &Session, name: &std::ffi::CStr, threads: u32, memory: CUdeviceptr)
 
 #[test]
 fn a_step_over_the_end() {
+    alone!();
     simulator_only!();
     let report = report("a_step_over_the_end", |s| {
         let memory = words(25);
@@ -63,6 +64,7 @@ fn a_step_over_the_end() {
 
 #[test]
 fn a_step_before_the_start() {
+    alone!();
     simulator_only!();
     let report = report("a_step_before_the_start", |s| {
         let memory = words(25);
@@ -82,6 +84,7 @@ fn a_step_before_the_start() {
 
 #[test]
 fn memory_that_was_freed() {
+    alone!();
     simulator_only!();
     let report = report("memory_that_was_freed", |s| {
         let memory = words(25);
@@ -98,6 +101,7 @@ fn memory_that_was_freed() {
 
 #[test]
 fn an_access_that_is_not_aligned() {
+    alone!();
     simulator_only!();
     let report = report("an_access_that_is_not_aligned", |s| {
         let memory = words(25);
@@ -117,6 +121,7 @@ fn an_access_that_is_not_aligned() {
 
 #[test]
 fn a_handle_that_was_never_set() {
+    alone!();
     simulator_only!();
     let report = report("a_handle_that_was_never_set", |s| {
         let status = run_on(s, c"set", 4, 0);
@@ -128,6 +133,7 @@ fn a_handle_that_was_never_set() {
 
 #[test]
 fn memory_of_the_program_s_own() {
+    alone!();
     simulator_only!();
     let report = report("memory_of_the_program_s_own", |s| {
         let own = [0u32; 4];
@@ -144,6 +150,7 @@ fn memory_of_the_program_s_own() {
 
 #[test]
 fn a_captured_copy_of_memory_that_was_freed() {
+    alone!();
     simulator_only!();
     let report = report("a_captured_copy_of_memory_that_was_freed", |s| {
         let (from, to, stream) = (words(25), words(25), s.stream());
@@ -261,6 +268,7 @@ fn a_kernel_of_a_module_that_was_unloaded() {
 
 #[test]
 fn memory_of_another_device() {
+    alone!();
     simulator_only!();
     std::env::set_var("CUDAGRAPH_SIM_DEVICES", "2");
     let report = report("memory_of_another_device", |s| {

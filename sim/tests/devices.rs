@@ -74,6 +74,7 @@ fn bytes_go_between_devices_without_peer_access() {
 
 #[test]
 fn a_kernel_needs_peer_access_for_the_other_s_memory() {
+    alone!();
     let Some((s, other)) = two() else { return };
     let there = on(other, || upload(&[5; 4]));
     let (stream, add) = (s.stream(), s.kernel(c"add"));

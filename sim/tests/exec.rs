@@ -140,7 +140,7 @@ fn the_graph_inside_of_a_node_is_replaced() {
     let larger = inner(3);
     let _: CUgraphNode = get!(cuGraphAddEmptyNode(larger, null(), 0));
     fails!(
-        INVALID_VALUE,
+        GRAPH_EXEC_UPDATE_FAILURE,
         cuGraphExecChildGraphNodeSetParams(exec, child, larger)
     );
     run(exec, stream);
@@ -261,9 +261,9 @@ fn graph_and_exec_may_go_while_launches_are_pending() {
     gate.open();
     cu!(cuStreamSynchronize(stream));
     assert_eq!(download(memory, 4), [3; 4]);
-    fails!(INVALID_VALUE, cuGraphLaunch(exec, stream));
+    simulator_refuses!(INVALID_VALUE, cuGraphLaunch(exec, stream));
     let mut kind = CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
-    fails!(INVALID_VALUE, cuGraphNodeGetType(node, &mut kind));
+    simulator_refuses!(INVALID_VALUE, cuGraphNodeGetType(node, &mut kind));
 }
 
 #[test]
@@ -271,9 +271,13 @@ fn flags_are_checked_and_told() {
     let s = Session::new();
     let g = get!(cuGraphCreate(0));
     let (mut exec, mut flags) = (null_mut(), 0);
-    cu!(cuGraphInstantiateWithFlags(&mut exec, g, 8));
-    cu!(cuGraphExecGetFlags(exec, &mut flags));
-    assert_eq!(flags, 8);
+    // That the nodes' priorities count (8) is not told.
+    for (given, told) in [(0, 0), (1, 1), (8, 0), (9, 1)] {
+        cu!(cuGraphInstantiateWithFlags(&mut exec, g, given));
+        cu!(cuGraphExecGetFlags(exec, &mut flags));
+        assert_eq!(flags, told);
+    }
+    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&mut exec, g, 2));
     fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(&mut exec, g, 16));
     let stream = s.stream();
     let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {
@@ -292,16 +296,32 @@ fn flags_are_checked_and_told() {
 }
 
 #[test]
-fn an_exec_keeps_to_its_context() {
+fn an_exec_can_be_launched_on_a_stream_of_another_context() {
     let s = Session::new();
+    let memory = upload(&[0; 4]);
     let g = get!(cuGraphCreate(0));
+    kernel_node(g, &[], s.kernel(c"add"), memory, 5);
     let exec = instantiate(g);
     let other: CUcontext = get!(cuCtxCreate_v2(0, 0));
     let foreign = stream();
-    fails!(INVALID_VALUE, cuGraphLaunch(exec, foreign));
+    run(exec, foreign);
+    assert_eq!(
+        launch_status(s.context, memory, foreign),
+        "CUDA_ERROR_INVALID_HANDLE"
+    );
     let _: CUcontext = get!(cuCtxPopCurrent_v2());
+    run(exec, foreign);
     cu!(cuCtxDestroy_v2(other));
     run(exec, s.stream());
+    assert_eq!(download(memory, 4), [15; 4]);
+}
+
+/// A single kernel, other than a graph, keeps to its context.
+fn launch_status(context: CUcontext, memory: CUdeviceptr, stream: CUstream) -> String {
+    cu!(cuCtxPushCurrent_v2(context));
+    let add = kernel(c"add");
+    let _: CUcontext = get!(cuCtxPopCurrent_v2());
+    format!("{:?}", launch(add, 4, memory, 5, stream))
 }
 
 /// What a test lends to callbacks lives until the last of them has run.

@@ -174,7 +174,7 @@ fn a_kernel_of_another_context_is_refused() {
     });
     assert_eq!(
         info.result,
-        CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
+        CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE
     );
 }
 
@@ -191,9 +191,11 @@ fn the_older_form_names_the_node() {
     assert_eq!((status, result), (CUresult::CUDA_SUCCESS, 0));
     let empty = get!(cuGraphCreate(0));
     let status = update(exec, empty, &mut node, &mut result);
-    let topology = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    // It knows of no changed topology.
+    let reason = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
     let failure = CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    assert_eq!((status, result), (failure, topology as u32));
+    assert_eq!((status, result), (failure, reason as u32));
+    assert!(node.is_null());
 }
 
 #[test]

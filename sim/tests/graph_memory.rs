@@ -40,6 +40,7 @@ fn making(s: &Session, value: u32) -> (CUgraph, CUgraphNode, CUdeviceptr) {
 
 #[test]
 fn memory_made_and_freed_in_one_graph_serves_each_launch() {
+    alone!();
     let s = Session::new();
     let result = upload(&[0; 4]);
     let (g, set, memory) = making(&s, 6);

@@ -134,15 +134,22 @@ impl Context {
         if let Some(context) = Context::known(handle as usize) {
             return Ok(context);
         }
-        // Asked as the current one: a handle that was reset may not be used otherwise.
-        let mut device = 0;
-        driver!(cuCtxGetDevice(&mut device)).map_err(|e| {
-            match Context::was_reset(handle as usize) {
-                true => destroyed(),
-                false => e,
-            }
-        })?;
+        let device = Context::device_of_current(handle as usize)?;
         Ok(Context::new(handle as usize, device, Ownership::Borrowed))
+    }
+
+    /// The device of the context that is current on this thread, which has `handle`. A handle that was reset
+    /// may not be used otherwise.
+    fn device_of_current(handle: usize) -> Result<i32> {
+        if Context::was_reset(handle) {
+            // The driver tells the device also of a context that is gone, but not its limits.
+            let mut size = 0;
+            let limit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+            driver!(cuCtxGetLimit(&mut size, limit)).map_err(|_| destroyed())?;
+        }
+        let mut device = 0;
+        driver!(cuCtxGetDevice(&mut device))?;
+        Ok(device)
     }
 
     /// A context by the driver's handle, whoever made it.
@@ -152,12 +159,10 @@ impl Context {
         }
         let raw = handle as sys::CUcontext;
         driver!(cuCtxPushCurrent_v2(raw))?;
-        let mut device = 0;
-        let asked = driver!(cuCtxGetDevice(&mut device));
+        let device = Context::device_of_current(handle);
         let mut popped = std::ptr::null_mut();
         driver!(cuCtxPopCurrent_v2(&mut popped))?;
-        asked?;
-        Ok(Context::new(handle, device, Ownership::Borrowed))
+        Ok(Context::new(handle, device?, Ownership::Borrowed))
     }
 
     /// Makes this the current context of the thread.

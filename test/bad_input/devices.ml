@@ -52,16 +52,19 @@ let contexts ~here ~other =
       (refused "INVALID_VALUE" [ "STACK_SIZE"; number max_int ])
       STACK_SIZE max_int;
     row "Context.enable_peer_access" "the current context itself"
-      (fails "INVALID_DEVICE" "cu_ctx_enable_peer_access" [ "peer"; "current context" ])
+      (fails "PEER_ACCESS_UNSUPPORTED" "cu_ctx_enable_peer_access"
+         [ "peer"; "current context" ])
       (fun () -> Context.enable_peer_access here);
     row "Context.enable_peer_access" "another context of the same device"
-      (fails "INVALID_DEVICE" "cu_ctx_enable_peer_access" [ "peer"; "same device 0" ])
+      (fails "PEER_ACCESS_UNSUPPORTED" "cu_ctx_enable_peer_access"
+         [ "peer"; "same device 0" ])
       (fun () -> Context.enable_peer_access other);
     row "Context.enable_peer_access" "unknown flags"
       (fails "INVALID_VALUE" "cu_ctx_enable_peer_access" [ "flags 1" ]) (fun () ->
         Context.enable_peer_access ~flags:Unsigned.UInt.one other);
     row "Context.disable_peer_access" "another context of the same device"
-      (fails "INVALID_DEVICE" "cu_ctx_disable_peer_access" [ "peer"; "same device 0" ])
+      (fails "PEER_ACCESS_NOT_ENABLED" "cu_ctx_disable_peer_access"
+         [ "peer"; "same device 0" ])
       (fun () -> Context.disable_peer_access other);
     row "Context.pop_current" "an empty stack"
       (fails "INVALID_CONTEXT" "cu_ctx_pop_current" [ "Context.set_current" ])

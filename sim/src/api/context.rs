@@ -16,6 +16,7 @@ fn create(handle: Out<usize>, flags: u32, device: i32) -> Result<()> {
     if flags & !FLAGS != 0 || (flags & 7).count_ones() > 1 {
         return Err(INVALID_VALUE);
     }
+    context::check_device(device)?;
     let created = Context::create(device, flags);
     context::push(created.handle);
     handle.set(created.handle);
@@ -127,7 +128,12 @@ functions! {
     }
 
     fn cuCtxGetDevice(device: Out<i32>) {
-        device.required()?.set(context::current_even_broken()?.device);
+        device.required()?;
+        // The device of a primary context is told even when the context is gone.
+        device.set(match context::primary_device(context::current_handle()) {
+            Some(number) => number,
+            None => context::current_even_broken()?.device,
+        });
         Ok(())
     }
 
@@ -150,7 +156,7 @@ functions! {
     }
 
     fn cuCtxGetFlags(flags: Out<u32>) {
-        flags.required()?.set(context::current()?.flags.load(Ordering::Acquire));
+        flags.required()?.set(context::current_even_broken()?.flags.load(Ordering::Acquire));
         Ok(())
     }
 

@@ -112,7 +112,8 @@ functions! {
     }
 
     fn cuEventDestroy_v2(handle: usize) {
-        EVENTS.remove(handle).map(|_| ())
+        EVENTS.remove(handle)?;
+        context::ended_in_current()
     }
 
     fn cuEventRecord / cuEventRecord_ptsz(handle: usize, stream: usize) {

@@ -33,15 +33,12 @@ fn instantiate(place: Out<usize>, graph: usize, flags: u64, blame: Out<usize>) -
 }
 
 /// A stream that an executable graph may be launched or uploaded on.
-fn stream_for(exec: &Exec, handle: usize) -> Result<std::sync::Arc<Stream>> {
+fn stream_for(handle: usize) -> Result<std::sync::Arc<Stream>> {
     let stream = Stream::get(handle)?;
     if stream.is_null() {
         capture::uses_null_stream(stream.context_handle)?;
     }
     capture::forbidden_on(&stream)?;
-    if stream.context_handle != exec.context_handle {
-        return Err(INVALID_VALUE);
-    }
     Ok(stream)
 }
 
@@ -105,6 +102,10 @@ functions! {
         if flags & 4 != 0 {
             return Err(NOT_SUPPORTED);
         }
+        // To upload at once takes the form with parameters, which name a stream.
+        if flags & 2 != 0 {
+            return Err(INVALID_VALUE);
+        }
         instantiate(exec, graph, flags, Out::null())
     }
 
@@ -135,18 +136,19 @@ functions! {
     }
 
     fn cuGraphExecGetFlags(exec: usize, flags: Out<u64>) {
-        flags.required()?.set(exec::get(exec)?.flags);
+        // That the nodes' priorities count is not told.
+        flags.required()?.set(exec::get(exec)?.flags & !8);
         Ok(())
     }
 
     fn cuGraphUpload / cuGraphUpload_ptsz(exec: usize, stream: usize) {
-        let exec = exec::get(exec)?;
-        stream_for(&exec, stream).map(|_| ())
+        exec::get(exec)?;
+        stream_for(stream).map(|_| ())
     }
 
     fn cuGraphLaunch / cuGraphLaunch_ptsz(exec: usize, stream: usize) {
         let exec = exec::get(exec)?;
-        let stream = stream_for(&exec, stream)?;
+        let stream = stream_for(stream)?;
         exec.launch(&stream)
     }
 
@@ -169,7 +171,12 @@ functions! {
                 Ok(())
             }
             Some(refusal) => {
-                result.set(refusal.reason);
+                // This form knows of no changed topology.
+                let reason = match refusal.reason {
+                    update::TOPOLOGY_CHANGED => update::NOT_SUPPORTED,
+                    reason => reason,
+                };
+                result.set(reason);
                 blame.set(refusal.node);
                 Err(GRAPH_EXEC_UPDATE_FAILURE)
             }

@@ -40,38 +40,24 @@ fn behind(node: usize) -> Result<Vec<usize>> {
     Ok(behind.map(|(handle, _)| *handle).collect())
 }
 
-/// Adds edges or takes them out: all or none.
+/// Adds edges or takes them out, one after the other. After an error those before it stay changed.
 fn change_edges(
     graph: usize,
     from: Out<usize>,
     to: Out<usize>,
     count: usize,
     change: fn(&mut graph::State, usize, usize) -> Result<()>,
-    undo: fn(&mut graph::State, usize, usize) -> Result<()>,
 ) -> Result<()> {
     let graph = Graph::get(graph)?;
-    let edges: Vec<(usize, usize)> = from.list(count)?.into_iter().zip(to.list(count)?).collect();
+    let (from, to) = (from.list(count)?, to.list(count)?);
     let mut state = graph.state();
-    for (index, (from, to)) in edges.iter().enumerate() {
-        if let Err(status) = change(&mut state, *from, *to) {
-            for (from, to) in &edges[..index] {
-                undo(&mut state, *from, *to)?;
-            }
-            return Err(status);
-        }
-    }
-    Ok(())
+    from.into_iter()
+        .zip(to)
+        .try_for_each(|(from, to)| change(&mut state, from, to))
 }
 
 fn connect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Result<()> {
-    change_edges(
-        graph,
-        from,
-        to,
-        count,
-        graph::State::connect,
-        graph::State::disconnect,
-    )
+    change_edges(graph, from, to, count, graph::State::connect)
 }
 
 fn disconnect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> Result<()> {
@@ -79,14 +65,7 @@ fn disconnect(graph: usize, from: Out<usize>, to: Out<usize>, count: usize) -> R
     if Graph::get(graph)?.has_memory_nodes() {
         return Err(NOT_SUPPORTED);
     }
-    change_edges(
-        graph,
-        from,
-        to,
-        count,
-        graph::State::disconnect,
-        graph::State::connect,
-    )
+    change_edges(graph, from, to, count, graph::State::disconnect)
 }
 
 /// Tells of every edge that it is a plain one.

@@ -147,7 +147,8 @@ functions! {
     }
 
     fn cuMemFree_v2(address: u64) {
-        free(address)
+        free(address)?;
+        context::ended_in_current()
     }
 
     fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
@@ -175,7 +176,8 @@ functions! {
             return Err(INVALID_VALUE);
         }
         wait_for_users(&block)?;
-        host::free_pinned(address)
+        host::free_pinned(address)?;
+        context::ended_in_current()
     }
 
     fn cuMemHostGetDevicePointer_v2(device: Out<u64>, address: u64, flags: u32) {

@@ -252,7 +252,8 @@ functions! {
         capture::unsafe_call()?;
         let context = context::Context::get(module.context_handle)?;
         stream::wait_idle(&context);
-        module::unload(handle)
+        module::unload(handle)?;
+        context::ended_in_current()
     }
 
     fn cuModuleGetLoadingMode(mode: Out<i32>) {

@@ -40,7 +40,7 @@ functions! {
     fn cuStreamDestroy_v2(handle: usize) {
         let stream = Stream::destroy(handle)?;
         capture::stream_destroyed(&stream);
-        Ok(())
+        context::ended_in_current()
     }
 
     fn cuStreamSynchronize / cuStreamSynchronize_ptsz(handle: usize) {

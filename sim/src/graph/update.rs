@@ -11,11 +11,13 @@ use std::collections::HashMap;
 
 /// CUgraphExecUpdateResult
 pub const ERROR: i32 = 1;
-const TOPOLOGY_CHANGED: i32 = 2;
+/// Nodes or edges were added or taken out.
+pub const TOPOLOGY_CHANGED: i32 = 2;
 const NODE_TYPE_CHANGED: i32 = 3;
-const FUNCTION_CHANGED: i32 = 4;
 const PARAMETERS_CHANGED: i32 = 5;
-const NOT_SUPPORTED: i32 = 6;
+/// Such a node cannot be updated.
+pub const NOT_SUPPORTED: i32 = 6;
+const UNSUPPORTED_FUNCTION_CHANGE: i32 = 7;
 
 /// Why an update was refused: the reason, and the node of the new graph that is to blame; also the node
 /// on the other side of an edge.
@@ -81,6 +83,10 @@ impl Shape {
         pairs: &mut HashMap<usize, usize>,
     ) -> std::result::Result<(), Refusal> {
         let refuse = |reason, node, from| Err(Refusal { reason, node, from });
+        if self.nodes.len() != new.nodes.len() {
+            // The driver names no node then.
+            return refuse(TOPOLOGY_CHANGED, 0, 0);
+        }
         for (old, new_node) in self.nodes.iter().zip(&new.nodes) {
             if old.kind != new_node.kind {
                 return refuse(NODE_TYPE_CHANGED, new_node.handle, 0);
@@ -98,10 +104,6 @@ impl Shape {
             pairs.insert(old.handle, new_node.handle);
             old.inner.pair(&new_node.inner, pairs)?;
         }
-        if self.nodes.len() != new.nodes.len() {
-            let node = new.nodes.get(self.nodes.len()).map_or(0, |n| n.handle);
-            return refuse(TOPOLOGY_CHANGED, node, 0);
-        }
         Ok(())
     }
 
@@ -114,7 +116,7 @@ impl Shape {
         let mut pairs = HashMap::new();
         form.inner
             .pair(new, &mut pairs)
-            .map_err(|_| INVALID_VALUE)?;
+            .map_err(|_| GRAPH_EXEC_UPDATE_FAILURE)?;
         Ok(pairs)
     }
 
@@ -139,7 +141,7 @@ pub fn change(old: &Work, new: &Work) -> Option<i32> {
     match (old, new) {
         (Work::Kernel(old), Work::Kernel(new)) => {
             let contexts = [old, new].map(|k| k.function.module.context_handle);
-            (contexts[0] != contexts[1]).then_some(FUNCTION_CHANGED)
+            (contexts[0] != contexts[1]).then_some(UNSUPPORTED_FUNCTION_CHANGE)
         }
         (Work::Copy(old), Work::Copy(new)) => {
             let kinds = [old, new].map(|c| (on_host(c.to.place), on_host(c.from.place)));

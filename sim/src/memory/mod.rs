@@ -186,7 +186,7 @@ pub fn give_up(start: u64) -> Result<()> {
     let mut heap = write();
     let orphaned = heap.orphaned.contains(&start);
     match heap.blocks.get_mut(&start) {
-        Some(block) if matches!(block.kind, Kind::Async(_)) && !block.given_up => {
+        Some(block) if matches!(block.kind, Kind::Async(_) | Kind::Plain) && !block.given_up => {
             block.went();
             block.given_up = true;
             Ok(())

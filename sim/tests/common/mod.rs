@@ -85,6 +85,36 @@ macro_rules! simulator_only {
 }
 pub(crate) use simulator_only;
 
+/// Runs the rest of the test in a process of its own: an error of a kernel breaks all of a process's
+/// contexts on the device.
+macro_rules! alone {
+    () => {
+        fn here() {}
+        let path = std::any::type_name_of_val(&here);
+        let test = path.rsplit("::").nth(1).expect("a function of a test");
+        if !crate::common::is_child(test) {
+            let output = crate::common::child(test, &[]);
+            assert!(
+                output.status.success(),
+                "{}",
+                crate::common::errors(&output)
+            );
+            return;
+        }
+    };
+}
+pub(crate) use alone;
+
+/// [`fails`] for a mistake that the simulator refuses and the driver lets pass, or dies of.
+macro_rules! simulator_refuses {
+    ($status:ident, $($call:tt)*) => {
+        if crate::common::is_simulator() {
+            fails!($status, $($call)*);
+        }
+    };
+}
+pub(crate) use simulator_refuses;
+
 /// Opens the library, under the name by which the declarations find it.
 pub fn open() {
     static ONCE: Once = Once::new();
