@@ -140,6 +140,30 @@ let driver_is_locked () =
     each;
   Alcotest.(check (list int)) "all were done" [ 8001 ] (read p)
 
+(* 67: a launch that copies ordinary host memory waits, in the driver, for the work before it. *)
+let host_copies () =
+  let s = stream () and p = device_ints 1 and scratch = device_ints 1 in
+  busy s scratch;
+  let check name copy =
+    let host = ints ~value:7 1 in
+    let graph, () = Graph.with_capture ~mode:RELAXED s (fun () -> copy host) in
+    let exec = Graph.instantiate graph in
+    Graph.launch exec s;
+    Stream.synchronize s;
+    let work () =
+      for _ = 1 to 40 do
+        busy s scratch
+      done;
+      Graph.launch exec s;
+      Stream.synchronize s
+    in
+    if Simulator.present () then work () else check_pause name work;
+    Alcotest.(check (list int)) name [ 7 ] (read p);
+    Alcotest.(check int32) name 7l (Bigarray.Genarray.get host [| 0 |])
+  in
+  check "to the device" (fun src -> Stream.memcpy_H_to_D ~dst:p ~src s);
+  check "to the host" (fun dst -> Stream.memcpy_D_to_H ~dst ~src:p s)
+
 let shared_memory () =
   let s = stream () in
   let k = Lazy.force incr_kernel in
@@ -182,6 +206,7 @@ let () =
         [
           test "67: a full queue" full_queue;
           test "67: the driver is locked" driver_is_locked;
+          test "67: copies of host memory" host_copies;
         ] );
       ( "kernels",
         [ test "shared memory" shared_memory; test "occupancy" occupancy; no_misuse ] );

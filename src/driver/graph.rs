@@ -112,6 +112,7 @@ impl Graph {
         let live = LiveExec {
             handle: AtomicUsize::new(handle as usize),
             warm: AtomicBool::new(false),
+            waits: graph.keep.copies_host_memory(),
             weight: 1 + self.nodes as u64 / 1000,
             context: graph.context.clone(),
             keep: graph.keep.clone(),
@@ -178,6 +179,8 @@ struct LiveExec {
     keep: Arc<KeepSet>,
     /// Whether it was launched: the first launch brings it to the device, and so may wait.
     warm: AtomicBool,
+    /// Whether each launch may wait: one that copies ordinary host memory does, for the work before it.
+    waits: bool,
     /// As how many ordinary launches one counts in the launch queue.
     weight: u64,
     /// Whether a launch first frees what the last one has allocated.
@@ -219,7 +222,8 @@ impl Exec {
         let live = LiveExec {
             handle: AtomicUsize::new(handle),
             warm: AtomicBool::new(false),
-            // Nobody has said how large it is.
+            // Nobody has said what is in it and how large it is.
+            waits: true,
             weight: 64,
             context,
             keep: Arc::default(),
@@ -250,9 +254,9 @@ impl Exec {
             otherwise: Passing::By,
             weight: exec.weight,
         };
-        let first = !exec.warm.load(Ordering::Relaxed);
+        let may_wait = exec.waits || !exec.warm.load(Ordering::Relaxed);
         stream.submit_as(how, operands, |s, _| {
-            let _waiting = first.then(Waiting::begin);
+            let _waiting = may_wait.then(Waiting::begin);
             driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
                 let capturing = capture::begun_on(stream.handle()).is_some();
                 if capturing {
@@ -274,6 +278,7 @@ impl Exec {
         let slot = self.slot.try_lock().ok()?;
         let exec = slot.as_ref()?;
         let plain = exec.warm.load(Ordering::Relaxed)
+            && !exec.waits
             && !exec.keep.memory.exist()
             && stream.is_ordinary()
             && exec.context.handle() == stream.context().handle();

@@ -199,6 +199,7 @@ pub struct KeepSet {
     entries: ByAddress<Operand>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
+    copies_host_memory: bool,
 }
 
 impl KeepSet {
@@ -208,8 +209,14 @@ impl KeepSet {
         self.entries.contains_key(&key)
     }
 
+    /// Whether the work copies from or to host memory.
+    pub fn copies_host_memory(&self) -> bool {
+        self.copies_host_memory
+    }
+
     /// Retains one operand.
     pub fn retain_one(&mut self, operand: Operand) {
+        self.copies_host_memory |= matches!(operand, Operand::Host(..));
         self.entries.entry(operand.key()).or_insert(operand);
     }
 
@@ -254,6 +261,7 @@ mod tests {
     fn host_memory_is_told_apart_by_its_address() {
         let root = Arc::new("root".to_string());
         let mut keep = KeepSet::default();
+        assert!(!keep.copies_host_memory());
         for address in [64, 64, 128] {
             keep.retain(smallvec::smallvec![Operand::Host(
                 address,
@@ -261,5 +269,6 @@ mod tests {
             )]);
         }
         assert_eq!((keep.len(), Arc::strong_count(&root)), (2, 3));
+        assert!(keep.copies_host_memory());
     }
 }

@@ -195,7 +195,17 @@ fn host_and_device(
     name: &str,
     memory: &Arc<Allocation>,
 ) -> Result<Operands> {
-    let mut operands: Operands = smallvec![Operand::argument(name, memory)?];
-    operands.extend(root.map(|root| Operand::Host(address, root)));
-    Ok(operands)
+    // Without a root nothing is kept alive, but a graph is to know that it copies host memory. The
+    // address is left to whoever has a root for it.
+    let (key, root) = match root {
+        Some(root) => (address, root),
+        None => {
+            let nothing: Shared = Arc::new(());
+            (Arc::as_ptr(&nothing).cast::<()>() as usize, nothing)
+        }
+    };
+    Ok(smallvec![
+        Operand::argument(name, memory)?,
+        Operand::Host(key, root)
+    ])
 }
