@@ -1,5 +1,5 @@
 .PHONY: help setup setup-nvrtc build demo test test-rust test-ocaml test-nvrtc test-full \
-  test-loom test-debug-runtime test-valgrind \
+  test-loom test-debug-runtime test-valgrind soak \
   lint lint-rust-layout lint-rust lint-ocaml-layout clean \
   bench bench-smoke bench-instructions dist doc setup-doc check-doc
 
@@ -48,6 +48,10 @@ test-debug-runtime: setup ## the OCaml tests with the checks of OCaml's debug ru
 test-valgrind: setup ## OCaml tests with every access to the host's memory checked
 	@sh scripts/setup.sh valgrind
 	@sh test/valgrind.sh
+
+soak: setup ## domains that capture, launch and drop, with memory flat; CUDAGRAPH_SOAK_SECONDS, _DOMAINS
+	dune build ./test/soak/soak.exe ./sim/libcudagraph_sim.so
+	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} ./_build/default/test/soak/soak.exe
 
 bench: setup ## build out/bench, which measures the cost of calls on a machine with a GPU
 	@sh bench/assemble.sh

@@ -42,6 +42,15 @@ let () =
       let live = everything_live () in
       ignore (Sys.opaque_identity live);
       exit 3
+  | "exit-in-domain" ->
+      let live = everything_live () in
+      Domain.join (Domain.spawn (fun () -> if Sys.opaque_identity true then exit 4));
+      ignore (Sys.opaque_identity live)
+  | "terminated" ->
+      let live = everything_live () in
+      Unix.kill (Unix.getpid ()) Sys.sigterm;
+      Unix.sleep 10;
+      ignore (Sys.opaque_identity live)
   | "uncaught" ->
       let live = everything_live () in
       ignore (Sys.opaque_identity live);

@@ -85,9 +85,19 @@ let leaving () =
     Alcotest.(check int) (what ^ ": exit code") code got;
     Alcotest.(check bool) (what ^ ": " ^ errors) true (noise errors)
   in
+  let began = Unix.gettimeofday () in
   check "return" 0 (( = ) "");
+  (* The runtime takes itself down at the end. *)
+  let usual = Option.value ~default:"" (Sys.getenv_opt "OCAMLRUNPARAM") in
+  Unix.putenv "OCAMLRUNPARAM" (usual ^ ",c");
+  check "return" 0 (( = ) "");
+  Unix.putenv "OCAMLRUNPARAM" usual;
   check "exit-3" 3 (( = ) "");
-  check "uncaught" 2 (fun errors -> contains errors "Failure(\"uncaught\")")
+  check "exit-in-domain" 4 (( = ) "");
+  check "terminated" (-Sys.sigterm) (( = ) "");
+  check "uncaught" 2 (fun errors -> contains errors "Failure(\"uncaught\")");
+  let seconds = Unix.gettimeofday () -. began in
+  Alcotest.(check bool) (Printf.sprintf "in %.1f s" seconds) true (seconds < 30.)
 
 let forked () =
   let output, errors, code = run "fork" in

@@ -16,7 +16,10 @@ let on_device () =
   let free, total = Cuda.Device.get_free_and_total_mem () in
   (total - free) / 1024
 
-type t = { host : int; device : int; ledger : (string * int) list }
+(* What malloc has given out, in KiB. *)
+external heap : unit -> int = "soak_heap"
+
+type t = { host : int; heap : int; device : int; ledger : (string * int) list }
 
 (* With nothing under way and all garbage gone. *)
 let at_rest () =
@@ -26,6 +29,6 @@ let at_rest () =
   done;
   Gc.compact ();
   let ledger = if Simulator.present () then Simulator.ledger () else [] in
-  { host = resident (); device = on_device (); ledger }
+  { host = resident (); heap = heap (); device = on_device (); ledger }
 
 let mib kib = Printf.sprintf "%.1f MiB" (float kib /. 1024.)

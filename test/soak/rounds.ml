@@ -138,9 +138,16 @@ let dropped_capture place =
     if Random.State.bool place.random then ignore (Stream.mem_alloc s ~size_in_bytes:1024)
   in
   abandon ();
-  if mode <> RELAXED then (
+  (* Another domain may be the one that closes it. *)
+  let rec until_closed tries =
     Gc.full_major ();
-    ignore (Event.create ()))
+    match Deviceptr.mem_alloc ~size_in_bytes:4 with
+    | _ -> ()
+    | exception Cuda_error _ when tries > 0 ->
+        Unix.sleepf 0.001;
+        until_closed (tries - 1)
+  in
+  if mode <> RELAXED then until_closed 100
 
 (* An exec is replaced by one with other parameters while its launch is pending. *)
 let replaced place =
