@@ -46,7 +46,7 @@ mount --bind "$work/home" "$work/home"
 mount -o remount,bind,ro "$work/home"
 export HOME="$work/home" CARGO_HOME="$work/home/.cargo" OPAMROOT="$work/opam" OPAMROOTISOK=1 OPAMYES=1 \
     OPAMCOLOR=never OPAMNODEPEXTS=1 CUDAGRAPH_DRIVER=sim DUNE_CACHE=disabled
-unset OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
+unset DUNE_BUILD_DIR OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
 ! touch "$HOME/x" 2>/dev/null || fail "the home can be written"
 [ "$(wc -l </proc/net/route)" -le 1 ] || fail "there is a route to a network"
 
