@@ -1,6 +1,6 @@
 #!/bin/sh
 # opam_test.sh [--with-test]: a user's way with opam, in a network namespace without network and with a home
-# that cannot be written. A fresh root and switch on the system's compiler; `opam install` of the release archive;
+# that cannot be written. A fresh root and switch on the system's compiler; the release archive, pinned and installed;
 # a project outside the tree that runs a graph on the simulator; `opam remove`, which must leave nothing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,17 +18,8 @@ if [ "${1:-}" != --inside ]; then
     trap 'exit 1' INT TERM
     archive=$(cd "$here/.." && sh scripts/dist.sh)
     cp "$here/../$archive" "$work/"
-    file=$work/${archive##*/}
-    version=${archive##*/cudagraph-}
-    version=${version%.tar.gz}
     sh "$here/stubs.sh" "$work/repository"
-    package=$work/repository/packages/cudagraph/cudagraph.$version
-    mkdir -p "$package" "$work/home/.cache/dune"
-    {
-        tar -xzOf "$file" "cudagraph-$version/cudagraph.opam"
-        printf 'url {\n  src: "file://%s"\n  checksum: "sha256=%s"\n}\n' \
-            "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
-    } >"$package/opam"
+    mkdir -p "$work/home/.cache/dune"
     cp -R "$here/project" "$work/project"
     # Past rustup, whose own folder is in the home that is taken away.
     PATH=$(rustc --print sysroot)/bin:$PATH
@@ -65,6 +56,7 @@ contents() {
 }
 contents >"$work/before"
 
+opam pin add --quiet --no-action cudagraph "$work"/cudagraph-*.tar.gz >/dev/null
 # shellcheck disable=SC2086
 opam install --verbose $option cudagraph >"$work/log" 2>&1 || {
     cat "$work/log"
@@ -86,6 +78,7 @@ case $output in
 esac
 
 opam remove cudagraph >/dev/null
+opam pin remove --quiet cudagraph >/dev/null
 contents >"$work/after"
 diff "$work/before" "$work/after" || fail "opam remove left files behind"
 echo "opam_test: passed"
