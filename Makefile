@@ -4,7 +4,7 @@
   bench bench-smoke bench-instructions dist doc setup-doc check-doc
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 26
 
 setup: ## install what is missing to build and test (Debian, as root)
 	@sh scripts/setup.sh

@@ -37,6 +37,10 @@ case $found in
 "rustc $wanted."*) ;;
 *) skip "the compiler is $found, not $wanted" ;;
 esac
-RUSTC=$folder/rustc cargo check --quiet --workspace --all-targets --locked --ignore-rust-version \
-    --target-dir "$folder/target"
+check() { # check CARGO_OPTION...
+    RUSTC=$folder/rustc cargo check --quiet --all-targets --locked --ignore-rust-version \
+        --target-dir "$folder/target" "$@"
+}
+check --workspace
+check --manifest-path bench/floor/Cargo.toml
 echo "oldest Rust: everything compiles with $found"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # opam_test.sh [--with-test]: a user's way with opam, in a network namespace without network and with a home
-# that cannot be written. A fresh root and switch on the system's compiler; `opam install` of the release archive;
+# that cannot be written. A fresh root and switch on the system's compiler; the release archive, pinned and installed;
 # a project outside the tree that runs a graph on the simulator; `opam remove`, which must leave nothing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,17 +18,8 @@ if [ "${1:-}" != --inside ]; then
     trap 'exit 1' INT TERM
     archive=$(cd "$here/.." && sh scripts/dist.sh)
     cp "$here/../$archive" "$work/"
-    file=$work/${archive##*/}
-    version=${archive##*/cudagraph-}
-    version=${version%.tar.gz}
     sh "$here/stubs.sh" "$work/repository"
-    package=$work/repository/packages/cudagraph/cudagraph.$version
-    mkdir -p "$package" "$work/home/.cache/dune"
-    {
-        tar -xzOf "$file" "cudagraph-$version/cudagraph.opam"
-        printf 'url {\n  src: "file://%s"\n  checksum: "sha256=%s"\n}\n' \
-            "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
-    } >"$package/opam"
+    mkdir -p "$work/home/.cache/dune"
     cp -R "$here/project" "$work/project"
     # Past rustup, whose own folder is in the home that is taken away.
     PATH=$(rustc --print sysroot)/bin:$PATH
@@ -46,7 +37,7 @@ mount --bind "$work/home" "$work/home"
 mount -o remount,bind,ro "$work/home"
 export HOME="$work/home" CARGO_HOME="$work/home/.cargo" OPAMROOT="$work/opam" OPAMROOTISOK=1 OPAMYES=1 \
     OPAMCOLOR=never OPAMNODEPEXTS=1 CUDAGRAPH_DRIVER=sim DUNE_CACHE=disabled
-unset OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
+unset DUNE_BUILD_DIR OPAMSWITCH OPAM_SWITCH_PREFIX OCAMLPATH CAML_LD_LIBRARY_PATH CUDAGRAPH_SIM RUSTUP_TOOLCHAIN RUSTC
 ! touch "$HOME/x" 2>/dev/null || fail "the home can be written"
 [ "$(wc -l </proc/net/route)" -le 1 ] || fail "there is a route to a network"
 
@@ -65,6 +56,7 @@ contents() {
 }
 contents >"$work/before"
 
+opam pin add --quiet --no-action cudagraph "$work"/cudagraph-*.tar.gz >/dev/null
 # shellcheck disable=SC2086
 opam install --verbose $option cudagraph >"$work/log" 2>&1 || {
     cat "$work/log"
@@ -86,6 +78,7 @@ case $output in
 esac
 
 opam remove cudagraph >/dev/null
+opam pin remove --quiet cudagraph >/dev/null
 contents >"$work/after"
 diff "$work/before" "$work/after" || fail "opam remove left files behind"
 echo "opam_test: passed"

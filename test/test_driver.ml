@@ -43,7 +43,11 @@ let missing = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED cu_init: "
 
 let no_driver () =
   check_output "a path that is not there"
-    [ missing; "/no/such/driver.so"; "CUDAGRAPH_DRIVER=sim" ]
+    [
+      missing;
+      "CUDAGRAPH_DRIVER=/no/such/driver.so cannot be used";
+      "CUDAGRAPH_DRIVER=sim";
+    ]
     (run ~driver:"/no/such/driver.so" "init");
   let garbage = Filename.temp_file "driver" ".so" in
   Out_channel.with_open_bin garbage (fun file -> output_string file "this is no library");

@@ -15,9 +15,18 @@ let visible () =
       Printf.sprintf "CUDA_VISIBLE_DEVICES=%s may hide the GPUs: unset it. " text
   | None -> ""
 
-let of_driver { Failure.status; message = _ } =
+let of_simulator =
+  "libcudagraph_sim.so is installed with this package, in lib/cudagraph: install the \
+   package again, or set CUDAGRAPH_SIM to the file."
+
+let of_path =
+  "Set CUDAGRAPH_DRIVER, or --driver, to the path of a libcuda, to sim for the \
+   simulator, or to system for the installed driver."
+
+let of_driver choice { Failure.status; message = _ } =
   match status with
-  | "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED" -> no_library
+  | "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED" -> (
+      match choice with "system" -> no_library | "sim" -> of_simulator | _ -> of_path)
   | "CUDA_ERROR_STUB_LIBRARY" ->
       "This libcuda is the toolkit's stub, for linking only: take the folder 'stubs' out \
        of LD_LIBRARY_PATH."
@@ -48,10 +57,6 @@ let of_driver { Failure.status; message = _ } =
   | _ ->
       "See whether nvidia-smi works; if not, install the driver again or restart the \
        machine."
-
-let of_simulator =
-  "libcudagraph_sim.so is installed with this package, in lib/cudagraph: install the \
-   package again, or set CUDAGRAPH_SIM to the file."
 
 let of_compiler { Failure.status; message = _ } =
   match status with

@@ -1,6 +1,6 @@
 (* The command line. *)
 
-let usage = "usage: cudagraph (info | doctor | bench) [--driver DRIVER] [--sexp] [--help]"
+let usage = "usage: cudagraph (info | doctor | bench) [--driver DRIVER] [--sexp]"
 
 let help =
   usage
@@ -14,9 +14,10 @@ let help =
                     a libcuda. Without it: CUDAGRAPH_DRIVER, else system
   --sexp            the answer as an s-expression, for programs
   --help            this text
+  --version         the version of this package
 
-Exit code: 0 if all is well; 1 if the driver does not work (info, bench) or if a check
-fails (doctor); 2 if the command line is wrong.|}
+Exit code: 0 if all is well; 1 if the driver does not work (info, bench), if a check fails
+(doctor) or if the answer cannot be written; 2 if the command line is wrong.|}
 
 type options = { command : string option; driver : string option; sexp : bool }
 
@@ -28,6 +29,9 @@ let rec parse options = function
   | [] -> options
   | ("--help" | "-h") :: _ ->
       print_endline help;
+      exit 0
+  | "--version" :: _ ->
+      print_endline Version.text;
       exit 0
   | "--sexp" :: rest -> parse { options with sexp = true } rest
   | "--driver" :: driver :: rest when driver <> "" && driver.[0] <> '-' ->
@@ -53,17 +57,25 @@ let choice driver =
   | None, (None | Some "") -> "system"
   | None, Some driver -> driver
 
+let answer words =
+  match parse { command = None; driver = None; sexp = false } words with
+  | exception Wrong reason ->
+      Printf.eprintf "cudagraph: %s\n%s\ncudagraph --help says more\n" reason usage;
+      exit 2
+  | { command = None; _ } ->
+      prerr_endline help;
+      exit 2
+  | { command = Some command; driver; sexp } ->
+      let run = List.assoc command commands in
+      exit (if run ~sexp ~choice:(choice driver) then 0 else 1)
+
 let main () =
   match List.tl (Array.to_list Sys.argv) with
   | [ option; task ] when option = Child.option -> Task.serve task
   | words -> (
-      match parse { command = None; driver = None; sexp = false } words with
-      | exception Wrong reason ->
-          Printf.eprintf "cudagraph: %s\n%s\n" reason usage;
-          exit 2
-      | { command = None; _ } ->
-          prerr_endline usage;
-          exit 2
-      | { command = Some command; driver; sexp } ->
-          let run = List.assoc command commands in
-          exit (if run ~sexp ~choice:(choice driver) then 0 else 1))
+      try answer words
+      with Sys_error reason ->
+        (* Else it is tried again at exit. *)
+        close_out_noerr stdout;
+        Printf.eprintf "cudagraph: the answer cannot be written: %s\n" reason;
+        exit 1)

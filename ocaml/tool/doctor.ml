@@ -33,7 +33,7 @@ let driver_checks choice =
       ("graph", "a graph replays");
     ]
   in
-  steps titles Advice.of_driver (Task.exercise ~driver:choice ())
+  steps titles (Advice.of_driver choice) (Task.exercise ~driver:choice ())
 
 (* Only the system's own driver needs them, and only on Linux. Where the driver finds its devices all
    the same, as on boards with other device files, nothing is wrong. *)

@@ -26,22 +26,22 @@ let device_table devices =
 
 let file_of (driver : Task.driver) = Option.value ~default:driver.description driver.file
 
+let driver_text (driver : Task.driver) =
+  match driver.file with
+  | Some file -> Printf.sprintf "%s, %s" file (Task.version_text driver.version)
+  | None -> driver.description
+
 let print_text ~choice driver simulator compiler =
   print
     (match driver with
     | Error failure -> entry "driver" ("none: " ^ Failure.to_string failure)
     | Ok (driver : Task.driver) ->
         entry "driver"
-          (Printf.sprintf "%s, %s (CUDAGRAPH_DRIVER=%s)" (file_of driver)
-             (Task.version_text driver.version)
-             choice));
+          (Printf.sprintf "%s (CUDAGRAPH_DRIVER=%s)" (driver_text driver) choice));
   print
     (match simulator with
     | Error failure -> entry "simulator" ("none: " ^ Failure.to_string failure)
-    | Ok (simulator : Task.driver) ->
-        entry "simulator"
-          (Printf.sprintf "%s, %s" (file_of simulator)
-             (Task.version_text simulator.version)));
+    | Ok simulator -> entry "simulator" (driver_text simulator));
   print
     (match compiler with
     | Error failure -> entry "NVRTC" ("none: " ^ Failure.to_string failure)

@@ -221,10 +221,28 @@ fn load() -> Result<Loaded> {
         ));
     }
     let choice = std::env::var_os("CUDAGRAPH_DRIVER").unwrap_or_default();
-    let (candidates, label): (Vec<PathBuf>, &str) = match choice.to_str() {
-        None | Some("") | Some("system") => (SYSTEM_NAMES.iter().map(PathBuf::from).collect(), ""),
-        Some("sim") => (simulator_candidates(), "simulator "),
-        Some(path) => (vec![PathBuf::from(path)], ""),
+    let (candidates, label, wrong, mend) = match choice.to_str() {
+        Some("" | "system") => (
+            SYSTEM_NAMES.iter().map(PathBuf::from).collect(),
+            "",
+            "no CUDA driver found".to_string(),
+            "Install the NVIDIA driver, or set CUDAGRAPH_DRIVER=sim to run on the simulator, or to the \
+             path of a libcuda",
+        ),
+        Some("sim") => (
+            simulator_candidates(),
+            "simulator ",
+            "the simulator, CUDAGRAPH_DRIVER=sim, was not found".to_string(),
+            "It is installed with the package, as lib/cudagraph/libcudagraph_sim.so; if that is elsewhere, set \
+             CUDAGRAPH_SIM to the file",
+        ),
+        _ => (
+            vec![PathBuf::from(&choice)],
+            "",
+            format!("CUDAGRAPH_DRIVER={} cannot be used", choice.to_string_lossy()),
+            "It must be the path of a libcuda; CUDAGRAPH_DRIVER=sim is the simulator, and unset it is the \
+             installed driver",
+        ),
     };
     let mut tried = Vec::new();
     for candidate in &candidates {
@@ -251,11 +269,7 @@ fn load() -> Result<Loaded> {
     }
     Err(Error::new(
         CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
-        format!(
-            "no CUDA driver found: tried {}. Install the NVIDIA driver, or set \
-             CUDAGRAPH_DRIVER=sim to run on the simulator, or to the path of a libcuda",
-            tried.join(", ")
-        ),
+        format!("{wrong}: tried {}. {mend}", tried.join(", ")),
     ))
 }
 
@@ -359,13 +373,19 @@ fn simulator_candidates() -> Vec<PathBuf> {
         places.push(installed(PathBuf::from(prefix).join("lib")));
     }
     places.push(installed(PathBuf::from(env!("CUDAGRAPH_OCAML_LIB"))));
-    let mut found: Vec<PathBuf> = places.iter().filter(|p| p.exists()).cloned().collect();
-    if found.is_empty() {
-        // Only for the error text: the likeliest places.
-        found = places.into_iter().rev().take(2).collect();
+    let found: Vec<PathBuf> = places
+        .iter()
+        .filter(|p| p.exists())
+        .take(2)
+        .cloned()
+        .collect();
+    if !found.is_empty() {
+        return found;
     }
-    found.truncate(2);
-    found
+    // Only for the error text: the likeliest places, which are the prefix of an installed program and the
+    // OCaml installation.
+    let prefix = program.ancestors().nth(2).map(|p| installed(p.join("lib")));
+    prefix.into_iter().chain(places.pop()).collect()
 }
 
 fn require_symbols() -> Result<()> {

@@ -150,11 +150,12 @@ fn find() -> Result<Nvrtc> {
                         Err(reason) => reasons.push(format!("{}: {reason}", file.display())),
                     }
                 }
-                let reasons = match reasons.as_slice() {
-                    [] => "no libnvrtc there".to_string(),
-                    _ => reasons.join("; "),
-                };
-                tried.push(format!("{label} ({reasons})"));
+                tried.push(match reasons.as_slice() {
+                    // The label says it all.
+                    [] if folders.is_empty() => label,
+                    [] => format!("{label} (no libnvrtc there)"),
+                    _ => format!("{label} ({})", reasons.join("; ")),
+                });
             }
         }
     }

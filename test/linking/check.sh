@@ -3,6 +3,8 @@
 # Each way runs the graph of program.ml on the simulator.
 set -eu
 export CUDAGRAPH_DRIVER=sim
+# The projects below have build folders of their own.
+unset DUNE_BUILD_DIR
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp ./*.ml ./other.rs "$work/"

@@ -2,6 +2,7 @@
 
 let beside file = Filename.concat (Filename.dirname Sys.executable_name) file
 let tool = beside "../../ocaml/tool/main.exe"
+let simulator = beside "../../sim/libcudagraph_sim.so"
 
 let contains text part =
   let n = String.length part in
@@ -66,7 +67,33 @@ let bad_arguments () =
 let help () =
   List.iter
     (fun words -> check ~code:0 words [ "usage:"; "--driver DRIVER"; "Exit code" ])
-    [ [ "--help" ]; [ "doctor"; "--help" ]; [ "-h" ] ]
+    [ [ "--help" ]; [ "doctor"; "--help" ]; [ "-h" ] ];
+  check ~code:0 [ "--version" ] [ "cudagraph 0." ]
+
+(* Nobody reads the answer, or the disk is full. *)
+let unwritable () =
+  let shell command =
+    let channel = Unix.open_process_in command in
+    let text = In_channel.input_all channel in
+    match Unix.close_process_in channel with
+    | WEXITED code -> (text, code)
+    | WSIGNALED n | WSTOPPED n -> Alcotest.failf "signal %d" n
+  in
+  let tool words = Filename.quote tool ^ " " ^ words in
+  let refused text reason code =
+    check_parts "an answer that cannot be written" text
+      [ "cudagraph: the answer cannot be written: " ^ reason ];
+    Alcotest.(check int) "exit code" 1 code
+  in
+  (if Sys.file_exists "/dev/full" then
+     let text, code = shell (tool "info --driver sim" ^ " 3>&1 2>&3 >/dev/full") in
+     refused text "No space left" code);
+  let text, code = shell (tool "info --driver sim" ^ " 3>&1 2>&3 >&-") in
+  refused text "Bad file descriptor" code;
+  let text, _ = shell (tool "info --driver sim" ^ " | head -n 1") in
+  Alcotest.(check int)
+    ("one line: " ^ text) 2
+    (List.length (String.split_on_char '\n' text))
 
 let info () =
   check ~code:0 ~variables:[ no_nvrtc ]
@@ -98,7 +125,23 @@ let info_sexp () =
 let info_without_driver () =
   check ~code:1
     [ "info"; "--driver"; "/no/such/driver.so" ]
-    [ "driver      none: cu_init: no CUDA driver found"; "simulator   /" ]
+    [
+      "driver      none: cu_init: CUDAGRAPH_DRIVER=/no/such/driver.so cannot be used";
+      "simulator   /";
+    ]
+
+(* A driver whose file has any name. *)
+let info_of_a_copy () =
+  let copy = Filename.temp_file "driver" ".so" in
+  let text = In_channel.with_open_bin simulator In_channel.input_all in
+  Out_channel.with_open_bin copy (fun file -> output_string file text);
+  Fun.protect
+    ~finally:(fun () -> Sys.remove copy)
+    (fun () ->
+      let text, _, _ = run [ "info"; "--driver"; copy ] in
+      check_parts "info" text [ Printf.sprintf "driver      %s, CUDA 13.0" copy ];
+      Alcotest.(check bool) "its version once" false (contains text "CUDA 13.0, CUDA"))
+[@@ocamlformat "disable"]
 
 let doctor () =
   check ~code:0 ~variables:[ no_nvrtc ]
@@ -115,11 +158,18 @@ let doctor () =
 let missing_driver () =
   check ~code:1 ~variables:[ no_nvrtc ]
     [ "doctor"; "--driver"; "/no/such/driver.so" ]
-    [ "FAILED driver"; "-> Install the NVIDIA driver"; "-      a kernel runs    not checked";
+    [ "FAILED driver"; "-> Set CUDAGRAPH_DRIVER, or"; "-      a kernel runs    not checked";
       "ok     simulator"; "1 check failed." ];
   check ~code:1 ~variables:[ no_nvrtc; "CUDAGRAPH_SIM=/no/such/sim.so" ]
     [ "doctor"; "--driver"; "/no/such/driver.so" ]
-    [ "FAILED simulator"; "or set CUDAGRAPH_SIM"; "2 checks failed." ]
+    [ "FAILED simulator"; "or set CUDAGRAPH_SIM"; "2 checks failed." ];
+  check ~code:1 ~variables:[ no_nvrtc; "CUDAGRAPH_SIM=/no/such/sim.so" ]
+    [ "doctor"; "--driver"; "sim" ]
+    [ "FAILED driver           cu_init: the simulator, CUDAGRAPH_DRIVER=sim, was not found";
+      "-> libcudagraph_sim.so is installed with this package"; "1 check failed." ];
+  let failure = { Tool.Failure.status = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"; message = "" } in
+  check_parts "no driver in the system" (Tool.Advice.of_driver "system" failure)
+    [ "Install the NVIDIA driver"; "set CUDAGRAPH_DRIVER=sim" ]
 [@@ocamlformat "disable"]
 
 let old_driver () =
@@ -239,12 +289,18 @@ let test name f = Alcotest.test_case name `Quick f
 let tests () =
   Alcotest.run "tool"
     [
-      ("command line", [ test "bad arguments" bad_arguments; test "help" help ]);
+      ( "command line",
+        [
+          test "bad arguments" bad_arguments;
+          test "help" help;
+          test "an answer that cannot be written" unwritable;
+        ] );
       ( "info",
         [
           test "text" info;
           test "s-expression" info_sexp;
           test "no driver" info_without_driver;
+          test "a driver of another name" info_of_a_copy;
         ] );
       ( "doctor",
         [
