@@ -222,6 +222,87 @@ let from_c () =
   Stream.synchronize s;
   Alcotest.(check (list int)) "all of it" [ 17; 17; 17 ] (read ~n:3 p)
 
+(* The memory is filled by C code, unseen by us; after that only keep_for holds it. *)
+let fill_and_keep s p value =
+  ok "filled by C" (other_fill s p 17);
+  Interop.keep_for s (value, p)
+
+(* The driver lets go on a thread of its own, in its time. *)
+let let_go gone =
+  let rec wait n =
+    collect ();
+    if (not !gone) && n > 0 then (
+      Unix.sleepf 0.01;
+      wait (n - 1))
+  in
+  wait 500;
+  Alcotest.(check bool) "let go" true !gone
+
+let kept_for_pending_work () =
+  let s = stream () in
+  let enqueue () =
+    let value, gone = watched () and p = device_ints 1 in
+    let enqueue () = fill_and_keep s p value in
+    if Simulator.present () then (
+      Simulator.call "cusimPause";
+      enqueue ())
+    else enqueue ();
+    gone
+  in
+  let gone = enqueue () in
+  if Simulator.present () then
+    Fun.protect
+      (fun () ->
+        Gc.full_major ();
+        Gc.full_major ();
+        Alcotest.(check bool) "kept while it waits" false !gone)
+      ~finally:(fun () -> Simulator.call "cusimResume");
+  Stream.synchronize s;
+  let_go gone
+
+let kept_for_a_capture () =
+  let s = stream () and seen = device_ints 1 in
+  let value_and_exec () =
+    let value, gone = watched () and p = device_ints 1 in
+    let record () =
+      fill_and_keep s p value;
+      Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:p s
+    in
+    (Graph.instantiate (capture s record), gone)
+  in
+  let exec, gone = value_and_exec () in
+  gc_storm ();
+  for _ = 1 to 2 do
+    Graph.launch exec s
+  done;
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "filled" [ 17 ] (read seen);
+  collect ();
+  Alcotest.(check bool) "kept by the exec" false !gone;
+  Graph.exec_destroy exec;
+  let_go gone
+
+let kept_for_their_capture () =
+  let s = stream () in
+  let handle = Interop.stream_handle s in
+  let record () =
+    let value, gone = watched () and p = device_ints 1 in
+    ok "begin" (other_begin_capture handle);
+    fill_and_keep s p value;
+    gone
+  in
+  let gone = record () in
+  let graph = other_end_capture handle in
+  let exec = other_instantiate graph in
+  ok "template" (other_graph_destroy graph);
+  gc_storm ();
+  ok "launch" (other_launch exec handle);
+  Stream.synchronize s;
+  collect ();
+  Alcotest.(check bool) "kept by their exec" false !gone;
+  ok "exec" (other_exec_destroy exec);
+  let_go gone
+
 let wrong_handles () =
   let refused name f = check_invalid name [ "0" ] f in
   refused "stream" (fun () -> ignore (Interop.stream 0n));
@@ -303,6 +384,12 @@ let () =
         [
           test "of another library" their_capture;
           test "of another library, on our stream" a_stream_of_ours_captured_by_them;
+        ] );
+      ( "kept for what C code enqueued",
+        [
+          test "pending work" kept_for_pending_work;
+          test "a capture" kept_for_a_capture;
+          test "a capture of another library" kept_for_their_capture;
         ] );
       ( "others",
         [
