@@ -44,3 +44,11 @@ grep -q "$work/prefix/lib/cudagraph/libcudagraph_sim.so" output.txt || {
     exit 1
 }
 echo "the tutorial, in an empty folder, prints '$expected'"
+cd - >/dev/null
+dune uninstall --prefix "$work/prefix" cudagraph 2>/dev/null
+left=$(find "$work/prefix" ! -type d)
+if [ -n "$left" ]; then
+    printf 'dune uninstall left\n%s\n' "$left" >&2
+    exit 1
+fi
+echo "dune uninstall leaves nothing"

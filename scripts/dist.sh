@@ -3,6 +3,10 @@
 # it is built with, so that it builds without a network. The same commit gives the same bytes.
 set -eu
 cd "$(dirname "$0")/.."
+python3 -c 'import tomllib' 2>/dev/null || {
+    echo "dist: Python 3.11 or newer, which chooses what is kept of the crates, was not found as python3" >&2
+    exit 1
+}
 version=$(sed -n 's/^(version \(.*\))$/\1/p' dune-project)
 rust_version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 if [ "$version" != "$rust_version" ]; then

@@ -75,6 +75,8 @@ let kind_flag (type a b) (kind : (a, b) Bigarray.kind) =
   | Complex64 -> 11
   | Char -> 12
   | _ -> invalid_arg (where "bigarray_of_managed: this kind is not supported")
+(* OCaml 5.1 has no other kinds. *)
+[@@warning "-redundant-case"]
 
 let bigarray_of_managed (type a b c) (kind : (a, b) Bigarray.kind)
     (layout : c Bigarray.layout) dimensions ptr : (a, b, c) Bigarray.Genarray.t =
