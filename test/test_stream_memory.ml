@@ -302,6 +302,35 @@ let held_by_a_graph () =
       Stream.synchronize s;
       Alcotest.(check (list int)) "not given back yet" [ 8 ] (read seen))
 
+(* Execs that allocate are made, launched, dropped and destroyed by many domains at once. *)
+let ended_by_many_domains () =
+  leaves_nothing (fun () ->
+      let work () =
+        Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+        let s = stream () and out = device_ints 1 in
+        for i = 1 to 100 do
+          let free = i mod 2 = 0 in
+          let graph, () =
+            Graph.with_capture ~mode:RELAXED s (fun () ->
+                let p = Stream.mem_alloc s ~size_in_bytes:4096 in
+                set s p i;
+                Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:out ~src:p s;
+                if free then Stream.mem_free s p)
+          in
+          let exec = Graph.instantiate_with ~auto_free_on_launch:(not free) graph in
+          Graph.launch exec s;
+          if i mod 3 > 0 then Stream.synchronize s;
+          if i mod 3 = 1 then Graph.exec_destroy exec
+        done;
+        Stream.synchronize s;
+        read out
+      in
+      let domains = List.init 6 (fun _ -> Domain.spawn work) in
+      List.iter
+        (fun domain ->
+          Alcotest.(check (list int)) "the last one" [ 100 ] (Domain.join domain))
+        domains)
+
 let managed () =
   leaves_nothing (fun () ->
       let s = stream () in
@@ -355,6 +384,7 @@ let () =
             test "47: dropped values" dropped_values;
             test "outside memory" outside_memory_in_a_capture;
             test "held by a graph" held_by_a_graph;
+            test "ended by many domains" ended_by_many_domains;
           ]
         @ in_each_mode "finalized in a capture" finalized_in_a_capture );
       ("managed", [ test "attached" managed ]);
