@@ -111,8 +111,8 @@ impl Graph {
         })?;
         let live = LiveExec {
             handle: AtomicUsize::new(handle as usize),
-            warm: AtomicBool::new(false),
             waits: graph.keep.copies_host_memory(),
+            warm: AtomicBool::new(false),
             weight: 1 + self.nodes as u64 / 1000,
             context: graph.context.clone(),
             keep: graph.keep.clone(),
@@ -177,10 +177,10 @@ struct LiveExec {
     handle: AtomicUsize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
-    /// Whether it was launched: the first launch brings it to the device, and so may wait.
-    warm: AtomicBool,
-    /// Whether each launch may wait: one that copies ordinary host memory does, for the work before it.
+    /// Whether each launch may wait: one that copies to ordinary host memory does, for the work before it.
     waits: bool,
+    /// Whether a launch does not wait any more: the first one brings the exec to the device.
+    warm: AtomicBool,
     /// As how many ordinary launches one counts in the launch queue.
     weight: u64,
     /// Whether a launch first frees what the last one has allocated.
@@ -221,9 +221,9 @@ impl Exec {
     pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Exec> {
         let live = LiveExec {
             handle: AtomicUsize::new(handle),
-            warm: AtomicBool::new(false),
             // Nobody has said what is in it and how large it is.
             waits: true,
+            warm: AtomicBool::new(false),
             weight: 64,
             context,
             keep: Arc::default(),
@@ -254,7 +254,7 @@ impl Exec {
             otherwise: Passing::By,
             weight: exec.weight,
         };
-        let may_wait = exec.waits || !exec.warm.load(Ordering::Relaxed);
+        let may_wait = !exec.warm.load(Ordering::Relaxed);
         stream.submit_as(how, operands, |s, _| {
             let _waiting = may_wait.then(Waiting::begin);
             driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)).map_err(|e| {
@@ -267,7 +267,7 @@ impl Exec {
             exec.keep.memory.launched();
             Ok(())
         })?;
-        exec.warm.store(true, Ordering::Relaxed);
+        exec.warm.store(!exec.waits, Ordering::Relaxed);
         Ok(())
     }
 
@@ -278,7 +278,6 @@ impl Exec {
         let slot = self.slot.try_lock().ok()?;
         let exec = slot.as_ref()?;
         let plain = exec.warm.load(Ordering::Relaxed)
-            && !exec.waits
             && !exec.keep.memory.exist()
             && stream.is_ordinary()
             && exec.context.handle() == stream.context().handle();
