@@ -131,6 +131,12 @@ impl Copy {
         matches!(self.from.place, Place::Host(address) if host::is_pageable(address))
     }
 
+    /// Whether its bytes go from the device to host memory of the program's own.
+    pub fn writes_pageable(&self) -> bool {
+        matches!(self.from.place, Place::Device(_))
+            && matches!(self.to.place, Place::Host(address) if host::is_pageable(address))
+    }
+
     /// The same with the bytes taken from the host now.
     pub fn taken(&self) -> Result<Upload> {
         let mut bytes = Vec::new();

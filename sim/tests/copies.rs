@@ -4,6 +4,8 @@ mod common;
 use common::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn rectangle() -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
@@ -237,29 +239,25 @@ fn bytes_of_pageable_memory_are_taken_before_the_call_returns() {
     assert_eq!((download(memory, 4), own), (vec![1; 4], [2; 4]));
 }
 
+/// The exec of what `work` captures.
+fn captured(stream: CUstream, work: impl FnOnce()) -> CUgraphExec {
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+    cu!(cuStreamBeginCapture_v2(stream, mode));
+    work();
+    let mut graph = null_mut();
+    cu!(cuStreamEndCapture(stream, &mut graph));
+    instantiate(graph)
+}
+
 #[test]
 fn a_captured_copy_reads_pageable_memory_at_each_launch() {
     let s = Session::new();
     let (memory, stream) = (upload(&[0; 4]), s.stream());
     let mut own = Box::new([1u32; 4]);
-    let mut result = Box::new([0u32; 4]);
-    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
-    cu!(cuStreamBeginCapture_v2(stream, mode));
-    cu!(cuMemcpyHtoDAsync_v2(
-        memory,
-        own.as_ptr().cast(),
-        16,
-        stream
-    ));
-    cu!(cuMemcpyDtoHAsync_v2(
-        result.as_mut_ptr().cast(),
-        memory,
-        16,
-        stream
-    ));
-    let mut graph = null_mut();
-    cu!(cuStreamEndCapture(stream, &mut graph));
-    let exec = instantiate(graph);
+    let from = own.as_ptr();
+    let exec = captured(stream, || {
+        cu!(cuMemcpyHtoDAsync_v2(memory, from.cast(), 16, stream))
+    });
     for round in 2..5 {
         *own = [round; 4];
         let gate = Gate::default();
@@ -267,10 +265,36 @@ fn a_captured_copy_reads_pageable_memory_at_each_launch() {
         cu!(cuGraphLaunch(exec, stream));
         // Taken during the launch: what is written now is for the next one.
         *own = [100; 4];
+        fails!(NOT_READY, cuStreamQuery(stream));
         gate.open();
         cu!(cuStreamSynchronize(stream));
-        assert_eq!(*result, [round; 4]);
+        assert_eq!(download(memory, 4), [round; 4]);
     }
+}
+
+#[test]
+fn a_launch_that_copies_to_pageable_memory_returns_when_it_is_done() {
+    let s = Session::new();
+    let (memory, stream) = (upload(&[7; 4]), s.stream());
+    let mut result = Box::new([0u32; 4]);
+    let to = result.as_mut_ptr();
+    let exec = captured(stream, || {
+        cu!(cuMemcpyDtoHAsync_v2(to.cast(), memory, 16, stream))
+    });
+    run(exec, stream);
+    *result = [0; 4];
+    let (gate, opened) = (Gate::default(), AtomicBool::new(false));
+    gate.close(stream);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            opened.store(true, Ordering::SeqCst);
+            gate.open();
+        });
+        cu!(cuGraphLaunch(exec, stream));
+        assert!(opened.load(Ordering::SeqCst));
+    });
+    assert_eq!(*result, [7; 4]);
 }
 
 #[test]

@@ -117,6 +117,8 @@ impl Exec {
             return Err(INVALID_VALUE);
         }
         let special = special_steps(&plan)?;
+        // As the driver does: such a launch returns when it is done.
+        let waits = plan.writes_pageable();
         let outstanding = plan.kept.iter().filter(|memory| memory.give_up().is_ok());
         let free_first: Vec<Work> = outstanding.map(|m| Work::Free(m.clone())).collect();
         plan.kept.iter().for_each(|memory| memory.promise());
@@ -129,12 +131,17 @@ impl Exec {
             plan,
             special,
             free_first,
-            done,
+            done: done.clone(),
         };
         if let Some(before) = before.filter(|before| before.at().is_none()) {
             stream.push(Task::Wait(before))?;
         }
-        stream.push(Task::Graph(Box::new(launch)))
+        stream.push(Task::Graph(Box::new(launch)))?;
+        drop(latest);
+        if waits {
+            done.wait();
+        }
+        Ok(())
     }
 }
 

@@ -148,6 +148,12 @@ impl Plan {
         self.special = steps.filter(|(_, s)| special(s)).map(|(i, _)| i).collect();
     }
 
+    /// Whether bytes go from the device to pageable host memory.
+    pub fn writes_pageable(&self) -> bool {
+        let writes = |step: &Step| matches!(&step.work, Work::Copy(copy) if copy.writes_pageable());
+        self.steps.iter().any(|step| step.enabled && writes(step))
+    }
+
     /// The step of a node.
     pub fn step(&self, node: usize) -> Result<&Step> {
         let index = self.of_node.get(&node).ok_or(INVALID_VALUE)?;
