@@ -248,8 +248,7 @@ macro_rules! corpus {
     };
 }
 
-// The kernels of `packed` have no recorded answer; `references_words` computes what they must give.
 corpus!(
     atomics, block, caches, cluster, compare, control, convert, float32, float64, functions, half,
-    int32, int64, math, memory, nan, returns, warp, wide
+    int32, int64, math, memory, nan, packed, returns, warp, wide
 );
