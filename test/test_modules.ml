@@ -282,6 +282,17 @@ let hook () =
   Alcotest.(check bool) text true (contains text "CUDA_ERROR_INVALID_DEVICE")
 [@@ocamlformat "disable"]
 
+(* A file is loaded as it is; its kernel runs after the file is gone. *)
+let from_a_file () =
+  let path = Filename.temp_file "kernels" ".ptx" in
+  Out_channel.with_open_bin path (fun file -> output_string file Ptx.text);
+  let m = Module.load_file path in
+  Sys.remove path;
+  let s = stream () and p = device_ints ~value:4 1 in
+  run (Module.get_function m ~name:"incr") ~threads:1 s [ Tensor p; Int 1 ];
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "run" [ 5 ] (read p)
+
 let () =
   start ();
   Alcotest.run "modules"
@@ -289,7 +300,8 @@ let () =
       ("device", [ test "attributes and bad ordinals" device ]);
       ("context", [ test "current, limits, other domains" context ]);
       ("deviceptr", [ test "copies and fills" copies; test "bad input" memory_bad_input ]);
-      ("module", [ test "kernels, variables, bad PTX" modules ]);
+      ( "module",
+        [ test "kernels, variables, bad PTX" modules; test "from a file" from_a_file ] );
       ( "stream",
         [
           test "parameters and limits" parameters;
