@@ -51,36 +51,48 @@ impl Drop for LiveGraph {
     }
 }
 
+/// How many nodes a graph has. `cuGraphGetNodes`
+fn count_nodes(handle: usize) -> Result<usize> {
+    let mut nodes = 0;
+    driver!(cuGraphGetNodes(
+        handle as sys::CUgraph,
+        std::ptr::null_mut(),
+        &mut nodes
+    ))?;
+    Ok(nodes)
+}
+
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
     pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Result<Arc<Graph>> {
-        Graph::owned(handle, context, keep, Whose::Ours)
-    }
-
-    /// A graph, and whose it is.
-    pub fn owned(
-        handle: usize,
-        context: Arc<Context>,
-        keep: KeepSet,
-        whose: Whose,
-    ) -> Result<Arc<Graph>> {
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
             context,
             keep: Arc::new(keep),
+            whose: Whose::Ours,
+        };
+        let nodes = count_nodes(handle)?;
+        Ok(Graph::holding(live, nodes))
+    }
+
+    /// A graph that another library made. Where this fails, it stays that library's.
+    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Result<Arc<Graph>> {
+        let nodes = count_nodes(handle)?;
+        let live = LiveGraph {
+            handle,
+            context,
+            keep: Arc::default(),
             whose,
         };
-        let mut nodes = 0;
-        driver!(cuGraphGetNodes(
-            live.handle as sys::CUgraph,
-            std::ptr::null_mut(),
-            &mut nodes
-        ))?;
-        Ok(Arc::new(Graph {
+        Ok(Graph::holding(live, nodes))
+    }
+
+    fn holding(live: LiveGraph, nodes: usize) -> Arc<Graph> {
+        Arc::new(Graph {
             slot: Mutex::new(Some(live)),
             nodes,
-        }))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LiveGraph>> {
