@@ -41,6 +41,7 @@ let warm () =
 let operands () =
   let s, p, exec = warm () in
   let q = device_ints 1 and event = Event.create () in
+  let cold = Graph.instantiate (graph_of s q) in
   Simulator.paused (fun () ->
       incr s p;
       check_held "the module and the memory" 2 s;
@@ -52,11 +53,13 @@ let operands () =
       check_held "a bigarray and other memory" 5 s;
       Event.record event s;
       check_held "an event" 6 s;
+      Graph.launch cold s;
+      check_held "an exec that was never launched before" 7 s;
       Alcotest.(check bool) "not idle" false (Stream.is_ready s);
-      check_held "still" 6 s);
+      check_held "still" 7 s);
   Stream.synchronize s;
   check_held "when done" 0 s;
-  Alcotest.(check (list int)) "all was done" [ 7; 7 ] (read p @ read q)
+  Alcotest.(check (list int)) "all was done" [ 7; 8 ] (read p @ read q)
 
 (* Dropped while a launch is pending, the exec lives on. *)
 let dropped_exec () =
