@@ -74,10 +74,12 @@ let case_19 mode () =
 let case_23 mode () =
   let s = stream () and p = device_ints 1 in
   let waited = Atomic.make 0 and refused = Atomic.make 0 in
+  let template = capture ~mode s (fun () -> incr s p) in
   let everything () =
     ignore (Sys.opaque_identity (stream ()));
     let q = Deviceptr.mem_alloc ~size_in_bytes:64 in
     Deviceptr.mem_free q;
+    ignore (Sys.opaque_identity (Graph.instantiate template));
     Gc.minor ();
     match Context.synchronize () with
     | () -> Atomic.incr waited
