@@ -74,10 +74,12 @@ let case_19 mode () =
 let case_23 mode () =
   let s = stream () and p = device_ints 1 in
   let waited = Atomic.make 0 and refused = Atomic.make 0 in
+  let template = capture ~mode s (fun () -> incr s p) in
   let everything () =
     ignore (Sys.opaque_identity (stream ()));
     let q = Deviceptr.mem_alloc ~size_in_bytes:64 in
     Deviceptr.mem_free q;
+    ignore (Sys.opaque_identity (Graph.instantiate template));
     Gc.minor ();
     match Context.synchronize () with
     | () -> Atomic.incr waited
@@ -132,6 +134,31 @@ let case_29 blocking mode () =
   let graph = Graph.end_capture s in
   Alcotest.(check int) "the capture is whole" 2 (Graph.node_count graph);
   check_healthy s
+
+(* 23: a thread that breaks its own capture breaks no other thread's. *)
+let case_23_own theirs () =
+  let s = stream () and p = device_ints 1 in
+  let other = stream () and q = device_ints 1 in
+  Graph.begin_capture ~mode:GLOBAL s;
+  incr s p;
+  let breaks () =
+    here ();
+    Graph.begin_capture ~mode:theirs other;
+    incr other q;
+    (match Deviceptr.mem_alloc ~size_in_bytes:4 with
+    | _ -> ()
+    | exception Cuda_error _ -> ());
+    match Graph.end_capture other with
+    | _ -> "whole"
+    | exception Cuda_error { message; _ } ->
+        if contains message "broken by cu_mem_alloc" then "broken by itself" else message
+  in
+  let outcome = Domain.join (Domain.spawn breaks) in
+  Alcotest.(check string) "the other capture" "broken by itself" outcome;
+  incr s p;
+  Alcotest.(check int) "this one is whole" 2 (Graph.node_count (Graph.end_capture s));
+  check_healthy s;
+  check_healthy other
 
 (* 45: the third of ten calls is a wrong one. *)
 let case_45 mode () =
@@ -232,6 +259,10 @@ let () =
           ] );
       ( "domains",
         each "case 23: waits and streams" case_23
+        @ [
+            test "case 23: each breaks its own, GLOBAL" (case_23_own GLOBAL);
+            test "case 23: each breaks its own, THREAD_LOCAL" (case_23_own THREAD_LOCAL);
+          ]
         @ each "case 29: copies, blocking stream" (case_29 true)
         @ each "case 29: copies, non-blocking stream" (case_29 false)
         @ [ test "case 54: destroyed and launched" case_54 ] );

@@ -388,18 +388,43 @@ let case_43 mode () =
   Alcotest.(check int) "both finalisers ran" 2 !finalised;
   check_healthy s
 
-(* 50: whatever is made is given back without asking. *)
+(* 50: whatever is made is given back without asking: the collector knows what an exec weighs. *)
 let case_50 () =
   leaves_nothing (fun () ->
-      let s = stream () in
-      for _ = 1 to 2000 do
-        let p = device_ints 1 in
-        let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
-        Graph.launch exec s
+      let s = stream () and p = device_ints 1 in
+      let most = ref 0 and rounds = 20_000 in
+      for _ = 1 to rounds do
+        let exec =
+          Graph.instantiate
+            (capture s (fun () ->
+                 for _ = 1 to 50 do
+                   incr s p
+                 done))
+        in
+        Graph.launch exec s;
+        Stream.synchronize s;
+        most := max !most (Simulator.live "exec")
       done;
       only_on_simulator (fun () ->
-          let live = Simulator.live "exec" in
-          Alcotest.(check bool) (Printf.sprintf "%d execs live" live) true (live <= 2001)))
+          if !most > rounds / 10 then Alcotest.failf "%d execs of %d live" !most rounds))
+
+(* 50: the execs of one graph, which stays. *)
+let case_50_of_one_graph () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let graph =
+        capture s (fun () ->
+            for _ = 1 to 50 do
+              incr s p
+            done)
+      in
+      let most = ref 0 and rounds = 10_000 in
+      for _ = 1 to rounds do
+        ignore (Sys.opaque_identity (Graph.instantiate graph));
+        most := max !most (Simulator.live "exec")
+      done;
+      only_on_simulator (fun () ->
+          if !most > rounds / 2 then Alcotest.failf "%d execs of %d live" !most rounds))
 
 (* A million launches hold what one does. *)
 let launches_hold_once () =
@@ -423,6 +448,28 @@ let case_51 () =
       for _ = 1 to 12 do
         ignore (Deviceptr.mem_alloc ~size_in_bytes:(total / 3))
       done)
+
+(* 51: and before it is needed: the collector knows how large it is. *)
+let case_51_pressure () =
+  only_on_simulator (fun () ->
+      let most = ref 0 and rounds = 5000 in
+      for _ = 1 to rounds do
+        ignore (Sys.opaque_identity (Deviceptr.mem_alloc ~size_in_bytes:1_000_000));
+        most := max !most (Simulator.live "memory")
+      done;
+      if !most > rounds / 2 then Alcotest.failf "%d of %d allocations live" !most rounds)
+
+(* What was dropped goes at the next wait, if not before. *)
+let goes_at_a_wait () =
+  only_on_simulator (fun () ->
+      let s = stream () in
+      let drop () = ignore (Sys.opaque_identity (device_ints 1)) in
+      let before = live_at_rest "memory" in
+      drop ();
+      Gc.full_major ();
+      Gc.full_major ();
+      Stream.synchronize s;
+      Alcotest.(check int) "live" before (Simulator.live "memory"))
 
 (* 51: but not in the midst of a capture. *)
 let case_51_capturing () =
@@ -571,9 +618,12 @@ let () =
           ] );
       ( "released",
         [
-          test "case 50: 2000 execs" case_50;
+          test "case 50: 20000 execs" case_50;
+          test "case 50: of one graph" case_50_of_one_graph;
           test "case 51: memory" case_51;
+          test "case 51: pressure" case_51_pressure;
           test "case 51: while capturing" case_51_capturing;
+          test "gone at a wait" goes_at_a_wait;
           test "case 21: failing releases" case_21;
         ] );
       ( "captures",

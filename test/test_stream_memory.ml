@@ -165,6 +165,8 @@ let kept_by_the_graph () =
       let p = Option.get !p in
       check_invalid "before a launch" [ "launch of that graph" ] (fun () -> incr s p);
       check_invalid "copied before a launch" [ "launch of that graph" ] (fun () -> read p);
+      check_invalid "a copy enqueued before a launch" [ "launch of that graph" ]
+        (fun () -> Stream.memcpy_D_to_H ~dst:(ints 1) ~src:p s);
       Stream.mem_free s p;
       let exec = Graph.instantiate graph in
       Graph.launch exec s;
@@ -265,6 +267,7 @@ let finalized_in_a_capture mode =
         done
       in
       drop ();
+      let refused = failed_releases () in
       let graph =
         capture ~mode s (fun () ->
             incr s p;
@@ -272,7 +275,8 @@ let finalized_in_a_capture mode =
             incr s p)
       in
       Alcotest.(check int) "nodes" 2 (Graph.node_count graph);
-      Stream.synchronize s)
+      Stream.synchronize s;
+      Alcotest.(check int) "no release was refused" refused (failed_releases ()))
 
 let outside_memory_in_a_capture () =
   let s = stream () in

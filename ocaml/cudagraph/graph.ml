@@ -62,13 +62,27 @@ let destroy graph =
 let exec_destroy exec =
   Status.check "Cuda.Graph.exec_destroy" "cu_graph_exec_destroy" (Raw.exec_destroy exec)
 
-let with_capture ?mode stream f =
-  begin_capture ?mode stream;
-  match f () with
-  | result -> (end_capture stream, result)
+let with_capture ?(mode = GLOBAL) stream f =
+  Domain.DLS.get closed_at_exit;
+  let raw = Owner.raw stream in
+  (* The handler of a signal may raise between any two calls, but not between a call and what notes it:
+     what was begun and not ended is closed. *)
+  let is_open = ref false in
+  match
+    let status = Raw.begin_capture raw (int_of_mode mode) in
+    is_open := status = 0;
+    Status.check "Cuda.Graph.begin_capture" "cu_stream_begin_capture" status;
+    let result = f () in
+    let ended = Raw.end_capture raw in
+    is_open := false;
+    let graph = Status.get "Cuda.Graph.end_capture" "cu_stream_end_capture" ended in
+    Status.report_releases ();
+    (graph, result)
+  with
+  | captured -> captured
   | exception error ->
       let backtrace = Printexc.get_raw_backtrace () in
-      Raw.abandon_capture (Owner.raw stream);
+      if !is_open then Raw.abandon_capture raw;
       Printexc.raise_with_backtrace error backtrace
 
 let instantiate_with ?(auto_free_on_launch = false) graph =

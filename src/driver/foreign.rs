@@ -5,7 +5,7 @@ use super::event::Event;
 use super::graph::{Exec, Graph};
 use super::memory::Allocation;
 use super::module::{Function, Module};
-use super::retain::{KeepSet, Shared};
+use super::retain::Shared;
 use super::stream::Stream;
 use super::{driver, Error, Result};
 use cudarc::driver::sys;
@@ -87,14 +87,7 @@ pub fn event(handle: usize, whose: Whose) -> Result<Arc<Event>> {
 /// A graph, instantiated in the current context. `cuGraphGetNodes`
 pub fn graph(handle: usize, whose: Whose) -> Result<Arc<Graph>> {
     not_null("graph", handle)?;
-    let mut nodes = 0;
-    driver!(cuGraphGetNodes(
-        handle as sys::CUgraph,
-        std::ptr::null_mut(),
-        &mut nodes
-    ))?;
-    let context = Context::current()?;
-    Graph::owned(handle, context, KeepSet::default(), whose)
+    Graph::foreign(handle, Context::current()?, whose)
 }
 
 /// An executable graph, launched on streams of the current context.

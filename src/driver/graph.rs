@@ -51,36 +51,48 @@ impl Drop for LiveGraph {
     }
 }
 
+/// How many nodes a graph has. `cuGraphGetNodes`
+fn count_nodes(handle: usize) -> Result<usize> {
+    let mut nodes = 0;
+    driver!(cuGraphGetNodes(
+        handle as sys::CUgraph,
+        std::ptr::null_mut(),
+        &mut nodes
+    ))?;
+    Ok(nodes)
+}
+
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
     pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Result<Arc<Graph>> {
-        Graph::owned(handle, context, keep, Whose::Ours)
-    }
-
-    /// A graph, and whose it is.
-    pub fn owned(
-        handle: usize,
-        context: Arc<Context>,
-        keep: KeepSet,
-        whose: Whose,
-    ) -> Result<Arc<Graph>> {
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
             context,
             keep: Arc::new(keep),
+            whose: Whose::Ours,
+        };
+        let nodes = count_nodes(handle)?;
+        Ok(Graph::holding(live, nodes))
+    }
+
+    /// A graph that another library made. Where this fails, it stays that library's.
+    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Result<Arc<Graph>> {
+        let nodes = count_nodes(handle)?;
+        let live = LiveGraph {
+            handle,
+            context,
+            keep: Arc::new(KeepSet::of_unknown_work()),
             whose,
         };
-        let mut nodes = 0;
-        driver!(cuGraphGetNodes(
-            live.handle as sys::CUgraph,
-            std::ptr::null_mut(),
-            &mut nodes
-        ))?;
-        Ok(Arc::new(Graph {
+        Ok(Graph::holding(live, nodes))
+    }
+
+    fn holding(live: LiveGraph, nodes: usize) -> Arc<Graph> {
+        Arc::new(Graph {
             slot: Mutex::new(Some(live)),
             nodes,
-        }))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<LiveGraph>> {
@@ -111,7 +123,6 @@ impl Graph {
         })?;
         let live = LiveExec {
             handle: AtomicUsize::new(handle as usize),
-            waits: graph.keep.copies_host_memory(),
             warm: AtomicBool::new(false),
             weight: 1 + self.nodes as u64 / 1000,
             context: graph.context.clone(),
@@ -177,9 +188,8 @@ struct LiveExec {
     handle: AtomicUsize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
-    /// Whether each launch may wait: one that copies to ordinary host memory does, for the work before it.
-    waits: bool,
-    /// Whether a launch does not wait any more: the first one brings the exec to the device.
+    /// Whether a launch cannot wait: not the first one, which brings the exec to the device, and none
+    /// that copies host memory.
     warm: AtomicBool,
     /// As how many ordinary launches one counts in the launch queue.
     weight: u64,
@@ -221,12 +231,11 @@ impl Exec {
     pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Exec> {
         let live = LiveExec {
             handle: AtomicUsize::new(handle),
-            // Nobody has said what is in it and how large it is.
-            waits: true,
             warm: AtomicBool::new(false),
+            // Nobody has said how large it is.
             weight: 64,
             context,
-            keep: Arc::default(),
+            keep: Arc::new(KeepSet::of_unknown_work()),
             auto_free: false,
             whose,
         };
@@ -267,7 +276,8 @@ impl Exec {
             exec.keep.memory.launched();
             Ok(())
         })?;
-        exec.warm.store(!exec.waits, Ordering::Relaxed);
+        let warm = !exec.keep.copies_host_memory();
+        exec.warm.store(warm, Ordering::Relaxed);
         Ok(())
     }
 

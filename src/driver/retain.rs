@@ -203,13 +203,22 @@ pub struct KeepSet {
 }
 
 impl KeepSet {
+    /// Nothing, for work that another library has captured: it may do anything.
+    pub fn of_unknown_work() -> KeepSet {
+        KeepSet {
+            copies_host_memory: true,
+            ..KeepSet::default()
+        }
+    }
+
     /// Whether an owner is held.
     pub fn holds<T>(&self, owner: Borrowed<T>) -> bool {
         let key = std::ptr::from_ref(owner.get()) as usize;
         self.entries.contains_key(&key)
     }
 
-    /// Whether the work copies from or to host memory.
+    /// Whether the work may copy from or to host memory. A launch that copies to ordinary host memory
+    /// returns when it is done (measured).
     pub fn copies_host_memory(&self) -> bool {
         self.copies_host_memory
     }

@@ -71,6 +71,17 @@ value other_graph_destroy(value graph) { return Val_int(CALL("cuGraphDestroy", (
 value other_exec_destroy(value exec) { return Val_int(CALL("cuGraphExecDestroy", (void *), HANDLE(exec))); }
 value other_synchronize(value stream) { return Val_int(CALL("cuStreamSynchronize", (void *), HANDLE(stream))); }
 
+/* The capture mode of the calling thread, which stays as it is. */
+value other_thread_mode(value unit)
+{
+  int mode = 0, same;
+  (void)unit;
+  CALL("cuThreadExchangeStreamCaptureMode", (int *), &mode);
+  same = mode;
+  CALL("cuThreadExchangeStreamCaptureMode", (int *), &same);
+  return Val_int(mode);
+}
+
 /* Takes our values themselves. */
 
 value other_fill(value stream, value ptr, value n)

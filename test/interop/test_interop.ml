@@ -17,6 +17,7 @@ external other_synchronize : nativeint -> int = "other_synchronize"
 external other_fill : Stream.t -> Deviceptr.t -> int -> int = "other_fill"
 external other_replay : Graph.exec -> Stream.t -> int = "other_replay"
 external other_nodes : Graph.t -> int = "other_nodes"
+external other_thread_mode : unit -> int = "other_thread_mode"
 
 let ok name status = Alcotest.(check int) name 0 status
 
@@ -303,6 +304,42 @@ let kept_for_their_capture () =
   ok "exec" (other_exec_destroy exec);
   let_go gone
 
+(* Whatever is done, the thread's own mode is what it was: other libraries count on it. *)
+let thread_mode () =
+  let s = stream () and p = device_ints 1 in
+  let unchanged name f =
+    f ();
+    Alcotest.(check int) (name ^ ": GLOBAL as before") 0 (other_thread_mode ())
+  in
+  let graph = capture s (fun () -> incr s p) in
+  let exec = Graph.instantiate graph in
+  let event = Event.create () in
+  Event.record event s;
+  Stream.synchronize s;
+  let in_capture f =
+    match Graph.with_capture s (fun () -> incr s p; f ()) with
+    | _ -> ()
+    | exception Cuda_error _ -> ()
+  in
+  List.iter
+    (fun (name, f) -> unchanged name f; unchanged (name ^ " in a capture") (fun () -> in_capture f))
+    [
+      ("query", fun () -> ignore (Event.query event));
+      ("is_ready", fun () -> ignore (Stream.is_ready (stream ())));
+      ("synchronize", fun () -> Stream.synchronize s);
+      ("allocation", fun () -> ignore (Deviceptr.mem_alloc ~size_in_bytes:4));
+      ("allocation on a stream", fun () -> ignore (Stream.mem_alloc s ~size_in_bytes:4));
+      ("free", fun () -> Deviceptr.mem_free (Deviceptr.mem_alloc ~size_in_bytes:4));
+      ("load", fun () -> ignore (code ()));
+      ("instantiate", fun () -> ignore (Graph.instantiate graph));
+      ("releases", fun () -> Gc.full_major (); Event.synchronize event);
+    ];
+  unchanged "destroy" (fun () -> Graph.exec_destroy exec; Graph.destroy graph);
+  for _ = 1 to 300 do incr s p done;
+  unchanged "marks" (fun () -> incr s p);
+  Stream.synchronize s
+[@@ocamlformat "disable"]
+
 let wrong_handles () =
   let refused name f = check_invalid name [ "0" ] f in
   refused "stream" (fun () -> ignore (Interop.stream 0n));
@@ -396,6 +433,7 @@ let () =
           test "graphs and execs" graphs;
           test "functions, modules, events, contexts" functions_and_events;
           test "C stubs" from_c;
+          test "the thread's mode" thread_mode;
           test "wrong handles" wrong_handles;
         ] );
       ("end", [ no_misuse ]);

@@ -1,6 +1,7 @@
 (* What the driver may answer to each function that the library calls. *)
 
-(* The kind of object that stays when the driver refuses to release one. *)
+(* The kind of object that stays when the driver refuses to release one. What another library's graph
+   keeps for us stays along with it. *)
 let releases =
   [
     ("cuMemFree_v2", [ "memory"; "async" ]);
@@ -51,6 +52,10 @@ let all =
       ("cuEventElapsedTime", [ "NOT_READY"; "UNKNOWN" ]);
       ("cuStreamGetId", other);
       ("cuStreamGetCtx", other);
+      ("cuStreamGetFlags", other);
+      ("cuUserObjectCreate", memory);
+      ("cuGraphRetainUserObject", memory);
+      ("cuUserObjectRelease", other);
       ("cuStreamAttachMemAsync", other);
       ("cuMemcpyHtoD_v2", waiting);
       ("cuMemcpyDtoH_v2", waiting);

@@ -103,7 +103,7 @@ let () =
     (fun text -> raise (Arg.Bad text))
     usage;
   let scenarios =
-    List.filter (fun (name, _) -> !only = "" || name = !only) Scenarios.all
+    List.filter (fun (name, _) -> !only = "" || name = !only) (Scenarios.all @ Others.all)
   in
   if scenarios = [] then failwith ("no such scenario: " ^ !only);
   if !worker then work (List.hd scenarios);
