@@ -20,7 +20,8 @@ val is_success : result -> bool
 
 val cuda_call_hook : (message:string -> status:result -> unit) option ref
 (** When set, called after each driver function with its name in snake case and its
-    answer, before an exception is raised. *)
+    answer, before an exception is raised. Not called for what is released because a value
+    is garbage. *)
 
 val init : ?flags:int -> unit -> unit
 (** [init ()] loads the driver and starts it; to be called first, and harmless when

@@ -60,7 +60,8 @@ val launch : exec -> Stream.t -> unit
 (** [launch exec stream] enqueues all the captured work on a stream of the same context,
     in one call. The stream keeps the exec until it is synchronized, so dropping the last
     reference to a launched exec is safe. Launches of one exec run one after the other.
-    Blocks, without stopping other domains, when the launch queue is full. Raises
+    Blocks, without stopping other domains, when the launch queue is full, and until the
+    work is done if it copies to ordinary host memory, bigarrays included. Raises
     [Invalid_argument] for a destroyed exec and [Cuda_error] on a stream that captures.
     Driver: [cuGraphLaunch]. *)
 
