@@ -560,6 +560,63 @@ let domains_capture mode () =
       in
       List.iter Domain.join (List.init 4 (fun _ -> Domain.spawn work)))
 
+(* The driver crashes where a graph and its execs are destroyed or made on two threads at once. *)
+let a_graph_and_its_execs_at_once ~drop () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 and domains = 4 in
+      let arrived = Atomic.make 0 in
+      let failed = Atomic.make false in
+      let together round =
+        Atomic.incr arrived;
+        while Atomic.get arrived < domains * round && not (Atomic.get failed) do
+          Domain.cpu_relax ()
+        done
+      in
+      let made = Atomic.make None in
+      let[@inline never] make () =
+        let graph = capture ~mode:RELAXED s (fun () -> incr s p) in
+        let execs = List.init (domains - 1) (fun _ -> Graph.instantiate graph) in
+        List.iter (fun exec -> Graph.launch exec s) execs;
+        Atomic.set made (Some (graph, execs))
+      in
+      let ends number =
+        match Atomic.get made with
+        | None -> ()
+        | Some (graph, _) when number = 0 -> Graph.destroy graph
+        | Some (graph, execs) ->
+            (try ignore (Graph.instantiate graph) with Invalid_argument _ -> ());
+            Graph.exec_destroy (List.nth execs (number - 1))
+      in
+      let work number () =
+        Fun.protect ~finally:(fun () -> Atomic.set failed true) @@ fun () ->
+        Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+        for round = 0 to 29 do
+          if number = 0 then make ();
+          together ((3 * round) + 1);
+          if not drop then ends number;
+          together ((3 * round) + 2);
+          if number = 0 then (
+            Atomic.set made None;
+            Stream.synchronize s;
+            Gc.full_major ());
+          together ((3 * round) + 3);
+          (* Whoever comes first releases what was dropped. *)
+          for _ = 1 to 4 do
+            ignore (Event.create ())
+          done
+        done
+      in
+      let slowly f =
+        if not (Simulator.present ()) then f ()
+        else (
+          ignore (Simulator.fail "cuGraph/inside~500us");
+          Fun.protect f ~finally:(fun () -> ignore (Simulator.fail "")))
+      in
+      slowly (fun () ->
+          List.init domains (fun number -> Domain.spawn (work number))
+          |> List.iter Domain.join);
+      Alcotest.(check (list int)) "every launch ran" [ 90 ] (read p))
+
 (* 22 and 24: another domain allocates, drops, collects and asks while this one captures. *)
 let case_22 mode () =
   leaves_nothing (fun () ->
@@ -639,6 +696,9 @@ let () =
         [
           test "captures at once, THREAD_LOCAL" (domains_capture THREAD_LOCAL);
           test "captures at once, RELAXED" (domains_capture RELAXED);
+          test "a graph and its execs destroyed at once"
+            (a_graph_and_its_execs_at_once ~drop:false);
+          test "a graph and its execs dropped" (a_graph_and_its_execs_at_once ~drop:true);
         ]
         @ each "cases 22, 24: another domain" case_22 );
       ("end", [ no_misuse; test "case 9: context reset" case_09 ]);

@@ -3,7 +3,8 @@
 //! A specification is a list, separated by commas, of `NAME[WHEN]=ERROR` and `NAME[WHEN]~TIME`. NAME is
 //! a function, with or without its version, or `*`. WHEN is `@N` for the Nth call from now, or `%P` with
 //! an optional `/seed=N` for each call with probability P; every call without it. TIME is a number with
-//! `us`, `ms` or `s`.
+//! `us`, `ms` or `s`. The name `cuGraph/inside` delays calls where the driver needs them apart, see
+//! [`dwell`].
 
 use crate::ledger::base;
 use crate::status;
@@ -141,6 +142,24 @@ pub fn inject(name: &str) -> Result<(), i32> {
         std::thread::sleep(delay);
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Stays for as long as a rule says that has just this name: the place inside of a call where another
+/// thread must not be.
+pub fn dwell(place: &str) {
+    if !ACTIVE.load(Ordering::Acquire) {
+        return;
+    }
+    let mut delay = Duration::ZERO;
+    for rule in lock(&RULES).iter_mut().filter(|rule| rule.name == place) {
+        match rule.effect {
+            Effect::Delay(time) if rule.when.hits() => delay += time,
+            _ => {}
+        }
+    }
+    if !delay.is_zero() {
+        std::thread::sleep(delay);
+    }
 }
 
 #[cfg(test)]

@@ -265,3 +265,33 @@ fn what_is_missing_says_its_name_once() {
         assert_eq!(text.matches("cuLibraryLoadData").count(), 1, "{text}");
     }
 }
+
+#[test]
+fn a_graph_and_its_exec_are_ended_one_after_the_other() {
+    simulator_only!();
+    with(
+        "a_graph_and_its_exec_are_ended_one_after_the_other",
+        &[],
+        || {
+            let _s = Session::new();
+            let misused = function!("cusimBadHandles", extern "C" fn() -> u64);
+            let make = || {
+                let graph = get!(cuGraphCreate(0));
+                (graph as usize, instantiate(graph) as usize)
+            };
+            // Apart is well, however long each takes.
+            assert_eq!(set(c"cuGraph/inside~20ms"), 0);
+            let (graph, exec) = make();
+            cu!(cuGraphExecDestroy(exec as CUgraphExec));
+            cu!(cuGraphDestroy(graph as CUgraph));
+            assert_eq!(misused(), 0);
+            // Together crashes the driver.
+            let (graph, exec) = make();
+            std::thread::scope(|threads| {
+                threads.spawn(|| cu!(cuGraphExecDestroy(exec as CUgraphExec)));
+                threads.spawn(|| cu!(cuGraphDestroy(graph as CUgraph)));
+            });
+            assert_eq!(misused(), 1);
+        },
+    );
+}

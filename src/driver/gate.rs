@@ -8,8 +8,8 @@
 //! the end takes the answer away under it (the process crashes there too). Calls in mode RELAXED do not
 //! walk the list and pass by the gate.
 //!
-//! The gate is the innermost lock but for the capture registry, and is never waited for with the OCaml
-//! runtime lock held.
+//! The gate is the innermost lock but for the capture registry and the families of graphs, and is never
+//! waited for with the OCaml runtime lock held.
 
 use super::capture;
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};

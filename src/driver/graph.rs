@@ -4,6 +4,7 @@
 
 use super::capture;
 use super::context::Context;
+use super::family::Family;
 use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::pressure::Waiting;
@@ -40,13 +41,15 @@ struct LiveGraph {
     handle: usize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
+    family: Family,
     whose: Whose,
 }
 
 impl Drop for LiveGraph {
     fn drop(&mut self) {
         if self.handle != 0 && self.whose.is_ours() {
-            release::queue(Release::Graph(self.handle, self.context.clone()));
+            let (context, family) = (self.context.clone(), self.family.clone());
+            release::queue(Release::Graph(self.handle, context, family));
         }
     }
 }
@@ -70,6 +73,7 @@ impl Graph {
             handle,
             context,
             keep: Arc::new(keep),
+            family: Family::of_its_own(),
             whose: Whose::Ours,
         };
         let nodes = count_nodes(handle)?;
@@ -83,6 +87,7 @@ impl Graph {
             handle,
             context,
             keep: Arc::new(KeepSet::of_unknown_work()),
+            family: Family::unknown(),
             whose,
         };
         Ok(Graph::holding(live, nodes))
@@ -110,12 +115,14 @@ impl Graph {
         let _shield = Shield::for_others(Passing::By);
         let _waiting = Waiting::begin();
         let mut handle = std::ptr::null_mut();
-        driver!(cuGraphInstantiateWithFlags(
+        let alone = graph.family.alone();
+        let made = driver!(cuGraphInstantiateWithFlags(
             &mut handle,
             graph.handle as sys::CUgraph,
             flags
-        ))
-        .map_err(|e| match graph.keep.memory.exist() {
+        ));
+        drop(alone);
+        made.map_err(|e| match graph.keep.memory.exist() {
             true if e.is(CUresult::CUDA_ERROR_NOT_SUPPORTED) => e.explained(
                 "a graph that allocates memory can have one exec at a time: destroy the other one first",
             ),
@@ -127,6 +134,7 @@ impl Graph {
             weight: 1 + self.nodes as u64 / 1000,
             context: graph.context.clone(),
             keep: graph.keep.clone(),
+            family: graph.family.clone(),
             auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
             whose: Whose::Ours,
         };
@@ -157,6 +165,7 @@ impl Graph {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
+        let _alone = graph.family.alone();
         driver!(cuGraphDestroy(handle as sys::CUgraph))
     }
 
@@ -188,6 +197,7 @@ struct LiveExec {
     handle: AtomicUsize,
     context: Arc<Context>,
     keep: Arc<KeepSet>,
+    family: Family,
     /// Whether a launch cannot wait: not the first one, which brings the exec to the device, and none
     /// that copies host memory.
     warm: AtomicBool,
@@ -202,7 +212,8 @@ impl Drop for LiveExec {
     fn drop(&mut self) {
         let handle = *self.handle.get_mut();
         if handle != 0 && self.whose.is_ours() {
-            release::queue(Release::Exec(handle, self.context.clone()));
+            let (context, family) = (self.context.clone(), self.family.clone());
+            release::queue(Release::Exec(handle, context, family));
         }
     }
 }
@@ -236,6 +247,7 @@ impl Exec {
             weight: 64,
             context,
             keep: Arc::new(KeepSet::of_unknown_work()),
+            family: Family::unknown(),
             auto_free: false,
             whose,
         };
@@ -323,6 +335,7 @@ impl Exec {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
+        let _alone = exec.family.alone();
         driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
     }
 

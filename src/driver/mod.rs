@@ -1,7 +1,7 @@
 //! Safe Rust over the CUDA driver: one file per concept.
 //!
 //! Lock order, outermost first: an exec, a graph or an event, a stream, a capture, the gate, the
-//! capture registry.
+//! capture registry, a family of graphs.
 //! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
 
 pub mod capture;
@@ -10,6 +10,7 @@ pub mod copy;
 pub mod device;
 pub mod error;
 pub mod event;
+pub mod family;
 pub mod foreign;
 pub mod gate;
 pub mod graph;

@@ -7,6 +7,7 @@
 
 use super::capture;
 use super::context::Context;
+use super::family::Family;
 use super::gate::{self, Passing, ThreadMode};
 use super::pressure::Waiting;
 use super::queue::StreamState;
@@ -40,9 +41,9 @@ pub enum Release {
     /// The capture of a stream that nobody can end any more; its memory may keep the stream itself.
     Capture(Arc<Stream>),
     /// `cuGraphDestroy`
-    Graph(usize, Arc<Context>),
+    Graph(usize, Arc<Context>, Family),
     /// `cuGraphExecDestroy`
-    Exec(usize, Arc<Context>),
+    Exec(usize, Arc<Context>, Family),
 }
 
 static DROPPED: SegQueue<Shared> = SegQueue::new();
@@ -138,8 +139,8 @@ impl Release {
             | Release::Event(_, context, _)
             | Release::Stream(_, context, _)
             | Release::StreamWork(context, _)
-            | Release::Graph(_, context)
-            | Release::Exec(_, context) => Some(context),
+            | Release::Graph(_, context, _)
+            | Release::Exec(_, context, _) => Some(context),
             Release::StreamMemory(_, stream) | Release::Capture(stream) => Some(stream.context()),
             Release::PrimaryContext(_) | Release::CreatedContext(_) => None,
         }
@@ -239,9 +240,13 @@ fn attempt(release: Release) -> Result<()> {
             }
             Ok(())
         }
-        Release::Graph(graph, _) => driver!(cuGraphDestroy(graph as sys::CUgraph)),
-        Release::Exec(exec, _) => {
+        Release::Graph(graph, _, family) => {
+            let _alone = family.alone();
+            driver!(cuGraphDestroy(graph as sys::CUgraph))
+        }
+        Release::Exec(exec, _, family) => {
             let _waiting = Waiting::begin();
+            let _alone = family.alone();
             driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
         }
         Release::StreamWork(context, state) => {

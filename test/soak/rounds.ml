@@ -198,15 +198,34 @@ let left_behind _ =
   launch (Graph.instantiate graph) s;
   Deviceptr.mem_free p
 
-let often n round = List.init n (fun _ -> round)
+(* Each kind of round, and how often it comes. *)
+let kinds =
+  [
+    ("fork_join", 6, fork_join);
+    ("memory_nodes", 4, memory_nodes);
+    ("raising", 3, raising);
+    ("broken", 2, broken);
+    ("dropped_capture", 2, dropped_capture);
+    ("replaced", 6, replaced);
+    ("shared", 4, shared);
+    ("plain", 4, plain);
+    ("left_behind", 1, left_behind);
+  ]
 
-let all =
-  List.concat
-    [
-      often 6 fork_join; often 4 memory_nodes; often 3 raising; often 2 broken; often 2 dropped_capture;
-      often 6 replaced; often 4 shared; often 4 plain; often 1 left_behind;
-    ]
-  [@@ocamlformat "disable"]
+(* CUDAGRAPH_SOAK_ROUNDS names the kinds that are wanted, with commas between. *)
+let wanted =
+  match Sys.getenv_opt "CUDAGRAPH_SOAK_ROUNDS" with
+  | None -> kinds
+  | Some names ->
+      let names = String.split_on_char ',' names in
+      let kind name =
+        match List.find_opt (fun (known, _, _) -> known = name) kinds with
+        | Some kind -> kind
+        | None -> failwith ("CUDAGRAPH_SOAK_ROUNDS: no round is called " ^ name)
+      in
+      List.map kind names
+
+let all = List.concat_map (fun (_, n, round) -> List.init n (fun _ -> round)) wanted
 
 let one place =
   (choose place all) place;

@@ -7,7 +7,7 @@ use super::{
 use crate::event::EVENTS;
 use crate::graph::exec::{self, Exec};
 use crate::graph::update::{self, Refusal, Shape};
-use crate::graph::{plan::Plan, Action, Graph, EXECS};
+use crate::graph::{plan::Plan, Action, Graph};
 use crate::status::*;
 use crate::stream::Stream;
 use crate::work::Work;
@@ -154,12 +154,7 @@ functions! {
 
     fn cuGraphExecDestroy(exec: usize) {
         capture::unsafe_call()?;
-        // Launches that are pending have all that they need.
-        EXECS.remove(exec).map_err(|status| match status {
-            CONTEXT_IS_DESTROYED => status,
-            _ => INVALID_VALUE,
-        })?;
-        Ok(())
+        exec::destroy(exec)
     }
 
     fn cuGraphExecUpdate(exec: usize, graph: usize, blame: Out<usize>, result: Out<i32>) {

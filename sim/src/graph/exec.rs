@@ -1,5 +1,6 @@
 //! Executable graphs.
 
+use super::family::Family;
 use super::plan::Plan;
 use super::run::Launch;
 use super::update;
@@ -26,6 +27,8 @@ pub struct Exec {
     pub context_handle: usize,
     /// Flags as given.
     pub flags: u64,
+    /// Of the graph that it was made from.
+    pub family: Arc<Family>,
     /// The graph as it was, for updates.
     pub shape: Mutex<update::Shape>,
     plan: Mutex<Arc<Plan>>,
@@ -44,6 +47,17 @@ pub fn get(handle: usize) -> Result<Arc<Exec>> {
     })
 }
 
+/// Ends the executable graph with a handle. Launches that are pending have all that they need.
+pub fn destroy(handle: usize) -> Result<()> {
+    let known = EXECS.is_live(handle).then(|| get(handle).ok()).flatten();
+    let _inside = known.map(|exec| exec.family.enter());
+    EXECS.remove(handle).map_err(|status| match status {
+        CONTEXT_IS_DESTROYED => status,
+        _ => INVALID_VALUE,
+    })?;
+    Ok(())
+}
+
 /// Makes an executable graph: its handle. The error names a node that is to blame.
 pub fn instantiate(
     graph: &Graph,
@@ -56,12 +70,14 @@ pub fn instantiate(
     if graph.has_memory_nodes() && graph.state().exec.strong_count() > 0 {
         return Err((NOT_SUPPORTED, 0));
     }
+    let _inside = graph.family.enter();
     let plan = Plan::new(graph)?;
     let handle = fresh_handle();
     let exec = Arc::new(Exec {
         handle,
         context_handle: context.handle,
         flags,
+        family: graph.family.clone(),
         shape: Mutex::new(update::Shape::new(graph)),
         plan: Mutex::new(Arc::new(plan)),
         latest: Mutex::new(None),

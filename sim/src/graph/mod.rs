@@ -2,6 +2,7 @@
 
 pub mod dot;
 pub mod exec;
+pub mod family;
 pub mod object;
 pub mod plan;
 pub mod run;
@@ -13,6 +14,7 @@ use crate::status::*;
 use crate::table::{lock, Table};
 use crate::work::Work;
 pub use exec::{Exec, EXECS};
+use family::Family;
 use object::References;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +46,8 @@ pub struct Graph {
     pub handle: usize,
     /// False for a graph inside a node, or one that is being captured: not the program's to destroy.
     is_own: bool,
+    /// Its execs belong to it too.
+    pub family: Arc<Family>,
     state: Mutex<State>,
 }
 
@@ -77,6 +81,7 @@ impl Graph {
         let graph = Arc::new(Graph {
             handle,
             is_own,
+            family: Arc::default(),
             state: Mutex::new(State::default()),
         });
         let weak = Arc::downgrade(&graph);
@@ -118,6 +123,7 @@ impl Graph {
     /// Destroys the program's graph with a handle.
     pub fn destroy(handle: usize) -> Result<()> {
         let found = find(handle);
+        let _inside = found.as_ref().map(|graph| graph.family.enter());
         if found.is_some_and(|graph| !graph.is_own) {
             return Err(INVALID_VALUE);
         }
