@@ -49,7 +49,7 @@ test-valgrind: setup ## OCaml tests with every access to the host's memory check
 	@sh scripts/setup.sh valgrind
 	@sh test/valgrind.sh
 
-soak: setup ## domains that capture, launch and drop, with memory flat; CUDAGRAPH_SOAK_SECONDS, _DOMAINS
+soak: setup ## domains that capture, launch and drop, with memory flat; CUDAGRAPH_SOAK_SECONDS, _DOMAINS, _ROUNDS
 	dune build ./test/soak/soak.exe ./sim/libcudagraph_sim.so
 	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} ./_build/default/test/soak/soak.exe
 

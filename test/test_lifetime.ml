@@ -565,10 +565,10 @@ let a_graph_and_its_execs_at_once ~drop () =
   leaves_nothing (fun () ->
       let s = stream () and p = device_ints 1 and domains = 4 in
       let arrived = Atomic.make 0 in
-      let failed = Atomic.make false in
+      let over = Atomic.make false in
       let together round =
         Atomic.incr arrived;
-        while Atomic.get arrived < domains * round && not (Atomic.get failed) do
+        while Atomic.get arrived < domains * round && not (Atomic.get over) do
           Domain.cpu_relax ()
         done
       in
@@ -588,7 +588,7 @@ let a_graph_and_its_execs_at_once ~drop () =
             Graph.exec_destroy (List.nth execs (number - 1))
       in
       let work number () =
-        Fun.protect ~finally:(fun () -> Atomic.set failed true) @@ fun () ->
+        Fun.protect ~finally:(fun () -> Atomic.set over true) @@ fun () ->
         Context.set_current (Context.get_primary (Device.get ~ordinal:0));
         for round = 0 to 29 do
           if number = 0 then make ();

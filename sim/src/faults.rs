@@ -124,14 +124,24 @@ fn random(state: &mut u64) -> f64 {
 
 /// What is to happen to this call.
 pub fn inject(name: &str) -> Result<(), i32> {
+    follow(|rule| rule.name == "*" || rule.name == name || rule.name == base(name))
+}
+
+/// Stays for as long as a rule says that has just this name: the place inside of a call where another
+/// thread must not be.
+pub fn dwell(place: &str) {
+    // Nothing fails half-way through a call.
+    let _ = follow(|rule| rule.name == place);
+}
+
+fn follow(meant: impl Fn(&Rule) -> bool) -> Result<(), i32> {
     if !ACTIVE.load(Ordering::Acquire) {
         return Ok(());
     }
     let mut delay = Duration::ZERO;
     let mut failure = None;
     for rule in lock(&RULES).iter_mut() {
-        let meant = rule.name == "*" || rule.name == name || rule.name == base(name);
-        if meant && rule.when.hits() {
+        if meant(rule) && rule.when.hits() {
             match rule.effect {
                 Effect::Fail(status) => failure = failure.or(Some(status)),
                 Effect::Delay(time) => delay += time,
@@ -142,24 +152,6 @@ pub fn inject(name: &str) -> Result<(), i32> {
         std::thread::sleep(delay);
     }
     failure.map_or(Ok(()), Err)
-}
-
-/// Stays for as long as a rule says that has just this name: the place inside of a call where another
-/// thread must not be.
-pub fn dwell(place: &str) {
-    if !ACTIVE.load(Ordering::Acquire) {
-        return;
-    }
-    let mut delay = Duration::ZERO;
-    for rule in lock(&RULES).iter_mut().filter(|rule| rule.name == place) {
-        match rule.effect {
-            Effect::Delay(time) if rule.when.hits() => delay += time,
-            _ => {}
-        }
-    }
-    if !delay.is_zero() {
-        std::thread::sleep(delay);
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A graph and the execs that were made from it.
 //!
 //! They share state inside of the driver that it does not guard: destroying one of them while another
-//! thread destroys another, or makes one more, crashes the process (measured). So these calls pass one
-//! family at a time through here. Launches do not touch that state (measured likewise).
+//! thread destroys another, or makes one more, crashes the process (measured). So one thread at a time
+//! makes or destroys members of a family. Launches pass by: launching one exec while other threads destroyed
+//! others of the same graph did no harm (measured).
 //!
 //! Taken just around the driver call, after every other lock, and never with the OCaml runtime lock held.
 

@@ -165,8 +165,7 @@ impl Graph {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _alone = graph.family.alone();
-        driver!(cuGraphDestroy(handle as sys::CUgraph))
+        release::destroy_graph(handle, &graph.family)
     }
 
     /// Its state.
@@ -335,8 +334,7 @@ impl Exec {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
-        let _alone = exec.family.alone();
-        driver!(cuGraphExecDestroy(handle as sys::CUgraphExec))
+        release::destroy_exec(handle, &exec.family)
     }
 
     /// Its state.

@@ -203,6 +203,19 @@ fn destroy_events(events: Vec<usize>) {
     }
 }
 
+/// In its context, harmless to captures. `cuGraphDestroy`
+pub fn destroy_graph(graph: usize, family: &Family) -> Result<()> {
+    let _alone = family.alone();
+    driver!(cuGraphDestroy(graph as sys::CUgraph))
+}
+
+/// In its context, harmless to captures. `cuGraphExecDestroy`
+pub fn destroy_exec(exec: usize, family: &Family) -> Result<()> {
+    let _waiting = Waiting::begin();
+    let _alone = family.alone();
+    driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
+}
+
 /// In the release's own context.
 fn attempt(release: Release) -> Result<()> {
     match release {
@@ -240,15 +253,8 @@ fn attempt(release: Release) -> Result<()> {
             }
             Ok(())
         }
-        Release::Graph(graph, _, family) => {
-            let _alone = family.alone();
-            driver!(cuGraphDestroy(graph as sys::CUgraph))
-        }
-        Release::Exec(exec, _, family) => {
-            let _waiting = Waiting::begin();
-            let _alone = family.alone();
-            driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
-        }
+        Release::Graph(graph, _, family) => destroy_graph(graph, &family),
+        Release::Exec(exec, _, family) => destroy_exec(exec, &family),
         Release::StreamWork(context, state) => {
             if !state.is_done_by_markers() {
                 linger(Release::StreamWork(context, state));
