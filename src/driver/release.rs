@@ -211,7 +211,6 @@ pub fn destroy_graph(graph: usize, family: &Family) -> Result<()> {
 
 /// In its context, harmless to captures. `cuGraphExecDestroy`
 pub fn destroy_exec(exec: usize, family: &Family) -> Result<()> {
-    let _waiting = Waiting::begin();
     let _alone = family.alone();
     driver!(cuGraphExecDestroy(exec as sys::CUgraphExec))
 }
@@ -254,7 +253,10 @@ fn attempt(release: Release) -> Result<()> {
             Ok(())
         }
         Release::Graph(graph, _, family) => destroy_graph(graph, &family),
-        Release::Exec(exec, _, family) => destroy_exec(exec, &family),
+        Release::Exec(exec, _, family) => {
+            let _waiting = Waiting::begin();
+            destroy_exec(exec, &family)
+        }
         Release::StreamWork(context, state) => {
             if !state.is_done_by_markers() {
                 linger(Release::StreamWork(context, state));
