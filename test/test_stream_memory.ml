@@ -95,6 +95,38 @@ let wrong_kind () =
   check_cuda_error "huge" "OUT_OF_MEMORY" [ "cu_mem_alloc_async"; "size_in_bytes" ]
     (fun () -> Stream.mem_alloc s ~size_in_bytes:(1 lsl 50))
 
+(* A tensor of no elements: the driver gives the null pointer, and no node of a graph. *)
+let no_bytes () =
+  leaves_nothing (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let host = Bigarray.(Genarray.create int32 c_layout [| 0 |]) in
+      let use ptr =
+        Stream.memcpy_H_to_D ~dst:ptr ~src:host s;
+        Stream.memcpy_D_to_H ~dst:host ~src:ptr s
+      in
+      let outside = Stream.mem_alloc s ~size_in_bytes:0 in
+      use outside;
+      Stream.mem_free s outside;
+      check_invalid "freed" [ "was freed" ] (fun () -> use outside);
+      check_invalid "past its end" [ "4 bytes"; "0 bytes" ] (fun () ->
+          Stream.memset_d32
+            (Stream.mem_alloc s ~size_in_bytes:0)
+            Unsigned.UInt32.one ~length:1 s);
+      let graph =
+        capture s (fun () ->
+            let kept = Stream.mem_alloc s ~size_in_bytes:0 in
+            Stream.mem_free s (Stream.mem_alloc s ~size_in_bytes:0);
+            incr s p;
+            ignore (Sys.opaque_identity kept))
+      in
+      Alcotest.(check int) "nodes" 1 (Graph.node_count graph);
+      let exec = Graph.instantiate graph in
+      (* Nothing is left allocated by the first launch. *)
+      Graph.launch exec s;
+      Graph.launch exec s;
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "launched twice" [ 2 ] (read p))
+
 (* 26: the first memory of a stream is asked for inside a capture. *)
 let inside_a_capture mode =
   leaves_nothing (fun () ->
@@ -377,6 +409,7 @@ let () =
           test "dropped with work pending" dropped;
           test "freed while another stream uses it" used_by_another_stream;
           test "what is refused" wrong_kind;
+          test "no bytes" no_bytes;
         ] );
       ( "graphs",
         in_each_mode "26: inside a capture" inside_a_capture

@@ -16,7 +16,7 @@ val mem_alloc : t -> size_in_bytes:int -> Deviceptr.t
 (** [mem_alloc stream ~size_in_bytes] is memory from the device's pool. The stream's later
     work may use it at once, other streams after an event recorded here. It goes back to
     the pool when neither the program nor pending or captured work uses it, in the order
-    of the stream, and never inside a capture.
+    of the stream, and never inside a capture. 0 bytes are the null pointer.
 
     On a stream that captures, the graph allocates the memory when it is launched: the
     address is that of every launch, and valid from the launch until it is freed by

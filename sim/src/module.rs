@@ -103,6 +103,9 @@ impl Module {
 
     /// The handle of a kernel.
     pub fn function(self: &Arc<Self>, name: &str) -> Result<usize> {
+        if name.is_empty() {
+            return Err(INVALID_VALUE);
+        }
         let index = self.program.kernel(name).ok_or(NOT_FOUND)?;
         let mut functions = lock(&self.functions);
         let handle = *functions.entry(index).or_insert_with(fresh_handle);
@@ -124,10 +127,11 @@ impl Module {
     /// Address and size of a variable.
     pub fn global(&self, name: &str) -> Result<(u64, u64)> {
         let globals = self.program.globals();
-        let found = globals
-            .iter()
-            .position(|g| g.name == name)
-            .ok_or(NOT_FOUND)?;
+        let absent = match name.is_empty() || self.program.kernel(name).is_some() {
+            true => INVALID_VALUE,
+            false => NOT_FOUND,
+        };
+        let found = globals.iter().position(|g| g.name == name).ok_or(absent)?;
         Ok((self.globals[found], globals[found].size))
     }
 
@@ -188,6 +192,10 @@ impl Function {
 fn compile(image: &[u8]) -> Loaded<Program> {
     if is_binary(image) {
         let text = "the simulator runs PTX, not machine code (cubin or fatbin)";
+        return Err((INVALID_IMAGE, text.to_string()));
+    }
+    if !image.windows(8).any(|part| part == b".version") {
+        let text = "error   : Binary format for key='0', ident='' is not recognized";
         return Err((INVALID_IMAGE, text.to_string()));
     }
     let program = Program::compile(image).map_err(|e| (INVALID_PTX, format!("ptx: {e}")))?;

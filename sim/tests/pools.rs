@@ -179,3 +179,24 @@ fn sizes_that_cannot_be_are_refused() {
     assert_eq!(refused, CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     cu!(cuMemPoolDestroy(small));
 }
+
+#[test]
+fn no_bytes_are_the_null_pointer() {
+    let s = Session::new();
+    let stream = s.stream();
+    let none: CUdeviceptr = get!(cuMemAllocAsync(0, stream));
+    assert_eq!(none, 0);
+    cu!(cuMemFreeAsync(none, stream));
+    cu!(cuStreamBeginCapture_v2(
+        stream,
+        CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL
+    ));
+    let none: CUdeviceptr = get!(cuMemAllocAsync(0, stream));
+    assert_eq!(none, 0);
+    let mut graph = null_mut();
+    cu!(cuStreamEndCapture(stream, &mut graph));
+    let mut nodes = 9;
+    cu!(cuGraphGetNodes(graph, null_mut(), &mut nodes));
+    assert_eq!(nodes, 0);
+    cu!(cuGraphDestroy(graph));
+}

@@ -257,7 +257,7 @@ fn explain_flags(error: Error, flags: u32) -> Error {
 
 /// Says that `external_` is for streams that capture, where that may be what the driver minds.
 fn explain_external(error: Error, external: bool, captured: bool) -> Error {
-    match external && !captured && error.is(CUresult::CUDA_ERROR_INVALID_VALUE) {
+    match external && !captured && error.is(CUresult::CUDA_ERROR_ILLEGAL_STATE) {
         true => {
             error.explained("external_ is only for a stream that captures, and this one does not")
         }

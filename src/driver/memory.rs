@@ -19,6 +19,8 @@ enum Owner {
     Managed,
     /// From the pool, in the order of a stream; given back in that order.
     Stream(Arc<Stream>),
+    /// No bytes in the order of a stream: the driver answers the null pointer, and nothing goes back.
+    Nothing,
     /// What a graph allocates when it is launched.
     Graph(Arc<GraphMemory>),
     /// A variable of a module; lives as long as the module.
@@ -65,6 +67,7 @@ impl Allocation {
     pub fn on_stream(stream: &Arc<Stream>, size: usize) -> Result<Arc<Allocation>> {
         let context = stream.context().clone();
         match stream.allocate(size).map_err(sized(size))? {
+            (0, _) => Ok(Allocation::owned_by(Owner::Nothing, 0, size, context)),
             (address, None) => {
                 let owner = Owner::Stream(stream.clone());
                 Ok(Allocation::owned_by(owner, address, size, context))
@@ -120,7 +123,7 @@ impl Allocation {
     pub fn owned_bytes(&self) -> usize {
         match self.owner {
             Owner::Here | Owner::Managed | Owner::Stream(_) => self.size,
-            Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => 0,
+            Owner::Nothing | Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => 0,
         }
     }
 
@@ -183,7 +186,7 @@ impl Allocation {
     pub fn free_on(self: &Arc<Self>, stream: &Arc<Stream>) -> Result<()> {
         let outside = || {
             match self.owner {
-            Owner::Graph(_) => Ok(()),
+            Owner::Graph(_) | Owner::Nothing => Ok(()),
             _ => Err(Error::invalid(
                 "the memory was allocated outside of any capture, and a graph can free only what a \
                  graph has allocated; free it on a stream that is not capturing",
@@ -203,6 +206,9 @@ impl Allocation {
                 return Ok(());
             }
             outside()?;
+            if let Owner::Nothing = self.owner {
+                return self.free_by(|_| Ok(()));
+            }
             let held = Held::new(self)?;
             if stream.free_in_capture(&held)? {
                 self.life.free_elsewhere();
@@ -246,9 +252,10 @@ impl Allocation {
             }
             // It comes back with the next launch, so the value stays usable.
             Owner::Graph(memory) => return memory.free_by(give_back),
-            Owner::Here | Owner::Managed | Owner::Stream(_) => {}
+            Owner::Here | Owner::Managed | Owner::Stream(_) | Owner::Nothing => {}
         }
         match self.life.free() {
+            Freeing::Now if self.address == 0 => Ok(()),
             Freeing::Now => give_back(self.address),
             Freeing::Later | Freeing::Again => Ok(()),
         }
@@ -309,7 +316,7 @@ impl Drop for Allocation {
             Owner::Stream(stream) => {
                 release::queue(Release::StreamMemory(self.address, stream.clone()));
             }
-            Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => {}
+            Owner::Nothing | Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => {}
         }
     }
 }

@@ -104,7 +104,15 @@ impl Module {
             // SAFETY: the driver writes a NUL-terminated text into this buffer of known size.
             let text = unsafe { std::slice::from_raw_parts(error_log.0, error_log.1) };
             let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
-            e.explained(String::from_utf8_lossy(&text[..end]).trim())
+            let log = String::from_utf8_lossy(&text[..end]);
+            let what = not_an_image(&image).filter(|_| e.is(CUresult::CUDA_ERROR_INVALID_IMAGE));
+            let parts = [Some(log.trim()), what.as_deref()];
+            let said: Vec<&str> = parts
+                .into_iter()
+                .flatten()
+                .filter(|s| !s.is_empty())
+                .collect();
+            e.explained(said.join("\n"))
         })?;
         Ok(Arc::new(Module {
             handle: handle as usize,
@@ -165,6 +173,21 @@ impl Module {
         .map_err(|e| e.explained(format!("the module has no variable named {name:?}")))?;
         Ok(Allocation::of_module(address, size, self.clone()))
     }
+}
+
+/// What is wrong with an image that is neither PTX nor machine code, of which the driver says little.
+fn not_an_image(image: &[u8]) -> Option<String> {
+    let machine_code = [&b"\x7fELF"[..], &[0x50, 0xed, 0x55, 0xba]];
+    if image.windows(8).any(|part| part == b".version")
+        || machine_code.iter().any(|magic| image.starts_with(magic))
+    {
+        return None;
+    }
+    let end = image.iter().position(|b| *b == 0).unwrap_or(image.len());
+    let begin = String::from_utf8_lossy(&image[..end.min(40)]);
+    Some(format!(
+        "the image begins with {begin:?}: PTX has a .version directive, a cubin begins with the bytes of ELF"
+    ))
 }
 
 fn c_name(name: &str) -> Result<CString> {

@@ -26,6 +26,10 @@ impl Stream {
                 return driver!(cuMemAllocAsync(&mut address, size, stream));
             };
             driver!(cuMemAllocAsync(&mut address, size, stream))?;
+            if address == 0 {
+                // No bytes: there is no node.
+                return Ok(());
+            }
             let node = GraphMemory::new(address, self.context().clone());
             nodes.allocate(&node);
             memory = Some(node);

@@ -39,9 +39,9 @@ let loading () =
   let no_log = Bigarray.(Array1.create char c_layout 0) in
   List.concat
     [
-      ways "no text" (fails "INVALID_PTX" [ ".version" ]) "";
+      ways "no text" (fails "INVALID_IMAGE" [ {|begins with ""|}; ".version" ]) "";
       ways "a text that is no PTX"
-        (fails "INVALID_PTX" [ "line 1"; "nonsense" ])
+        (fails "INVALID_IMAGE" [ {|begins with "nonsense"|}; ".version" ])
         "nonsense";
       ways "PTX with an error" (fails "INVALID_PTX" [ "line 4" ]) (header ^ "nonsense");
       [
@@ -84,17 +84,18 @@ let loading () =
 let names () =
   let m = code () in
   let in_module what get name =
-    let missing wrong asked =
+    let missing ?(status = "NOT_FOUND") wrong asked =
       row name wrong
-        (fails "NOT_FOUND"
+        (fails status
            (if what = "kernel" then "cu_module_get_function" else "cu_module_get_global")
            [ what; Printf.sprintf "%S" asked ])
         (fun () -> get m asked)
     in
     [
       missing "no such name" "nothing";
-      missing "the empty name" "";
-      missing "a name of the other kind" (if what = "kernel" then "table" else "incr");
+      missing ~status:"INVALID_VALUE" "the empty name" "";
+      (if what = "kernel" then missing "a name of the other kind" "table"
+       else missing ~status:"INVALID_VALUE" "a name of the other kind" "incr");
       row name "a NUL in the name" (invalid [ "NUL" ]) (fun () -> get m nul);
     ]
   in

@@ -134,13 +134,13 @@ let events ~other =
       (invalid [ "event"; "context"; "stream" ])
       (fun () -> Event.record foreign s);
     row "Event.record" "outside a capture, external"
-      (fails "INVALID_VALUE" "cu_event_record_with_flags" [ "external_"; "captures" ])
+      (fails "ILLEGAL_STATE" "cu_event_record_with_flags" [ "external_"; "captures" ])
       (fun () -> Event.record ~external_:true (Event.create ()) s);
     row "Event.wait" "outside a capture, external"
-      (fails "INVALID_VALUE" "cu_stream_wait_event" [ "external_"; "captures" ])
+      (fails "ILLEGAL_STATE" "cu_stream_wait_event" [ "external_"; "captures" ])
       (fun () -> Event.wait ~external_:true s happened);
     row "Delimited_event.record" "outside a capture, external"
-      (fails "INVALID_VALUE" "cu_event_record_with_flags" [ "external_"; "captures" ])
+      (fails "ILLEGAL_STATE" "cu_event_record_with_flags" [ "external_"; "captures" ])
       (fun () -> Delimited_event.record ~external_:true s);
     row "Event.wait" "an event of another context" works (fun () -> Event.wait s foreign);
     row "Event.wait" "an event of a capture that is over"

@@ -16,7 +16,7 @@ let on_device () =
   let free, total = Cuda.Device.get_free_and_total_mem () in
   (total - free) / 1024
 
-(* What malloc has given out, in KiB. *)
+(* What malloc has given out, in KiB; what it only keeps goes back first. *)
 external heap : unit -> int = "soak_heap"
 
 type t = { host : int; heap : int; device : int; ledger : (string * int) list }
@@ -29,6 +29,7 @@ let at_rest () =
   done;
   Gc.compact ();
   let ledger = if Simulator.present () then Simulator.ledger () else [] in
-  { host = resident (); heap = heap (); device = on_device (); ledger }
+  let heap = heap () in
+  { host = resident (); heap; device = on_device (); ledger }
 
 let mib kib = Printf.sprintf "%.1f MiB" (float kib /. 1024.)

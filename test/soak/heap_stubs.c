@@ -1,13 +1,71 @@
-/* What malloc has given out and not got back, in all its arenas, in KiB; 0 where nobody can tell. */
+/* What malloc has given out and not got back. mallinfo would do, but it takes what lies in the caches of
+   threads for given out. */
 #include <caml/mlvalues.h>
-#include <malloc.h>
+#include <stdlib.h>
 
+#ifdef __GLIBC__
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *block);
+
+static atomic_long live;
+
+static void *given(void *block)
+{
+    atomic_fetch_add_explicit(&live, (long)malloc_usable_size(block), memory_order_relaxed);
+    return block;
+}
+
+static void taken(void *block)
+{
+    atomic_fetch_sub_explicit(&live, (long)malloc_usable_size(block), memory_order_relaxed);
+}
+
+void *malloc(size_t size) { return given(__libc_malloc(size)); }
+void *calloc(size_t count, size_t size) { return given(__libc_calloc(count, size)); }
+void *memalign(size_t alignment, size_t size) { return given(__libc_memalign(alignment, size)); }
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    void *made = memalign(alignment, size);
+    if (made == NULL) return ENOMEM;
+    *block = made;
+    return 0;
+}
+
+void *realloc(void *old, size_t size)
+{
+    size_t before = malloc_usable_size(old);
+    void *made = __libc_realloc(old, size);
+    if (made == NULL && size > 0) return NULL;
+    atomic_fetch_sub_explicit(&live, (long)before, memory_order_relaxed);
+    return given(made);
+}
+
+void free(void *block)
+{
+    int error = errno;
+    taken(block);
+    __libc_free(block);
+    errno = error;
+}
+#endif
+
+/* In KiB, after what malloc only keeps has gone back; 0 where nobody can tell. */
 value soak_heap(value unit)
 {
     (void)unit;
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
-    struct mallinfo2 all = mallinfo2();
-    return Val_long((all.uordblks + all.hblkhd) / 1024);
+#ifdef __GLIBC__
+    malloc_trim(0);
+    return Val_long(atomic_load_explicit(&live, memory_order_relaxed) / 1024);
 #else
     return Val_long(0);
 #endif

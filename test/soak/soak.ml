@@ -16,7 +16,7 @@ let domains = setting "CUDAGRAPH_SOAK_DOMAINS" 8
 (* After the warm-up, which is the first quarter of the time, memory may be this much above what it was
    in the warm-up, in KiB. *)
 let most_growth_at_rest = 32 * 1024
-let most_growth_of_heap = 8 * 1024
+let most_growth_of_heap = 4 * 1024
 let most_growth_at_work = 128 * 1024
 
 (* The simulator lets so much memory rest before it is used again. *)

@@ -29,7 +29,7 @@ fn record(handle: usize, stream: usize, flags: u32) -> Result<()> {
     }
     // Outside of a capture there is no node to make.
     if flags == EXTERNAL {
-        return Err(INVALID_VALUE);
+        return Err(ILLEGAL_STATE);
     }
     stream.push(Task::Mark(event.record_moment()))
 }
@@ -44,7 +44,7 @@ fn wait(stream: usize, handle: usize, flags: u32) -> Result<()> {
         capture::uses_null_stream(stream.context_handle)?;
     }
     if flags == EXTERNAL {
-        return capture::wait_external(&event, &stream).unwrap_or(Err(INVALID_VALUE));
+        return capture::wait_external(&event, &stream).unwrap_or(Err(ILLEGAL_STATE));
     }
     match capture::wait(&event, &stream)? {
         Waiting::Captured => Ok(()),

@@ -16,7 +16,9 @@ fn allocate(address: Out<u64>, size: usize, pool: Option<Arc<Pool>>, stream: usi
     address.required()?;
     let stream = Stream::get(stream)?;
     if size == 0 {
-        return Err(INVALID_VALUE);
+        // In a capture too, where it makes no node.
+        address.set(0);
+        return Ok(());
     }
     if let Some(captured) = capture::allocate(&stream, size as u64) {
         address.set(captured?);
@@ -39,6 +41,9 @@ fn allocate(address: Out<u64>, size: usize, pool: Option<Arc<Pool>>, stream: usi
 
 fn free(address: u64, stream: usize) -> Result<()> {
     let stream = Stream::get(stream)?;
+    if address == 0 {
+        return Ok(());
+    }
     if let Some(captured) = capture::free(&stream, address) {
         return captured;
     }
