@@ -33,6 +33,20 @@ let everything_live () =
 let () =
   match Sys.argv.(1) with
   | "init" -> report (fun () -> Cuda.init ())
+  | "12.0" ->
+      start ();
+      Printf.printf "version %d\n" (driver_version ());
+      let newest = (Device.get_attributes (Device.get ~ordinal:0)).multicast_supported in
+      Printf.printf "an attribute of 12.1: %b\n" newest;
+      let s = Support.stream () and p = Support.device_ints 1 in
+      let graph, () = Graph.with_capture s (fun () -> Support.incr s p) in
+      let exec = Graph.instantiate graph in
+      for _ = 1 to 3 do
+        Graph.launch exec s
+      done;
+      Stream.synchronize s;
+      Printf.printf "after 3 launches: %s\n"
+        (String.concat " " (List.map string_of_int (Support.read p)))
   | "before-init" ->
       report (fun () -> ignore (Device.get_count ()));
       report (fun () -> ignore (Stream.create ()));

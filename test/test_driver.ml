@@ -67,6 +67,51 @@ let old_driver () =
       (run ~driver "init")
   else print_endline "skipped: old_driver.so is not beside this program"
 
+(* The path of the driver of CUDA 12.0, where it was built. *)
+let with_12_0 f =
+  let path = Filename.concat (Filename.dirname Sys.executable_name) "simulator_12_0.so" in
+  if Sys.file_exists path then f path
+  else print_endline "skipped: simulator_12_0.so is not beside this program"
+
+let oldest_driver () =
+  with_12_0 (fun driver ->
+      check_output "a driver of CUDA 12.0"
+        [ "version 12000\n"; "an attribute of 12.1: false\n"; "after 3 launches: 3\n" ]
+        (run ~driver "12.0"))
+
+(* A copy of the driver in which the function has another name. *)
+let without name driver =
+  let text = In_channel.with_open_bin driver In_channel.input_all in
+  let symbol = "\000" ^ name ^ "\000" in
+  let rec find i =
+    if String.sub text i (String.length symbol) = symbol then i else find (i + 1)
+  in
+  let bytes = Bytes.of_string text in
+  Bytes.set bytes (find 0 + 1) 'x';
+  let copy = Filename.temp_file ~temp_dir:(Filename.dirname driver) "driver" ".so" in
+  Out_channel.with_open_bin copy (fun file -> output_bytes file bytes);
+  copy
+
+let missing_function () =
+  with_12_0 (fun driver ->
+      List.iter
+        (fun name ->
+          let driver = without name driver in
+          Fun.protect
+            (fun () ->
+              check_output ("without " ^ name)
+                [
+                  "CUDA_ERROR_NOT_SUPPORTED cu_init: the driver (CUDA 12.0) is too old: it has \
+                   no " ^ name ^ ";";
+                ]
+                (run ~driver "init"))
+            ~finally:(fun () -> Sys.remove driver))
+        [
+          "cuCtxCreate_v2"; "cuFuncGetModule"; "cuGraphInstantiateWithFlags"; "cuMemAllocAsync";
+          "cuStreamGetCaptureInfo_v2"; "cuStreamGetId"; "cuUserObjectCreate";
+        ])
+[@@ocamlformat "disable"]
+
 let before_init () =
   check_output "before init"
     [ "CUDA_ERROR_NOT_INITIALIZED cu_device_get_count: Cuda.init was not called";
@@ -149,6 +194,8 @@ let () =
         [
           test "no driver" no_driver;
           test "an old driver" old_driver;
+          test "the oldest driver" oldest_driver;
+          test "a missing function" missing_function;
           test "no device" no_device;
         ] );
       ("init", [ test "calls before it" before_init ]);

@@ -181,12 +181,14 @@ let parameters () =
     (List.init 4 (fun i -> Bigarray.Genarray.get host [| i + 1 |]));
   let where = "Cuda.Stream.launch_kernel" in
   let size n = Unsigned.Size_t.of_int n in
-  check_invalid "too few" [ where; "every_param"; "5 arguments"; "got 1" ] (fun () ->
-      launch [ Tensor out ]);
+  (* A driver of CUDA 12.0 cannot tell what a kernel takes. *)
+  if driver_version () >= 12040 then (
+    check_invalid "too few" [ where; "every_param"; "5 arguments"; "got 1" ] (fun () ->
+        launch [ Tensor out ]);
+    check_invalid "a wrong kind" [ where; "argument 4"; "Single has 4 bytes"; "8" ] (fun () ->
+        launch [ Tensor out; Int 0; Size_t (size 0); Single 0.0; Single 0.0 ]));
   check_invalid "an Int that does not fit" [ where; "argument 1"; "2147483648" ] (fun () ->
       launch [ Tensor out; Int 0x8000_0000; Size_t (size 0); Single 0.0; Double 0.0 ]);
-  check_invalid "a wrong kind" [ where; "argument 4"; "Single has 4 bytes"; "8" ] (fun () ->
-      launch [ Tensor out; Int 0; Size_t (size 0); Single 0.0; Single 0.0 ]);
   check_invalid "a region outside" [ where; "argument 0"; "offset_bytes 65"; "64 bytes" ] (fun () ->
       launch
         [ Tensor_at { base = out; offset_bytes = 65 }; Int 0; Size_t (size 0); Single 0.0; Double 0.0 ]);

@@ -116,7 +116,13 @@ pub fn submit(stream: &Arc<Stream>, work: Work) -> Result<()> {
         Some(work) => work,
         None => return Ok(()),
     };
-    stream.push(Task::Work(work.with_host_bytes()?))
+    let waits = matches!(&work, Work::Copy(copy) if copy.writes_pageable());
+    stream.push(Task::Work(work.with_host_bytes()?))?;
+    if waits {
+        // As the driver does: such a copy returns when it is done.
+        stream.wait_idle();
+    }
+    Ok(())
 }
 
 /// Records work if the stream takes part in a capture; gives it back if not.

@@ -174,6 +174,15 @@ impl Stream {
         self.queue.is_idle()
     }
 
+    /// Whether the driver calls it done: a NULL stream is not while a blocking stream has work.
+    pub fn is_done(&self) -> bool {
+        self.is_idle()
+            && (!self.is_null()
+                || handled(self.context_handle)
+                    .iter()
+                    .all(|stream| !stream.is_blocking() || stream.is_idle()))
+    }
+
     /// Waits for everything that is in the stream now.
     pub fn wait_idle(&self) {
         self.queue.wait_idle();

@@ -272,6 +272,42 @@ fn a_captured_copy_reads_pageable_memory_at_each_launch() {
     }
 }
 
+/// Checks that a call returns after the stream's work before it.
+fn waits(stream: CUstream, call: impl FnOnce()) {
+    let (gate, opened) = (Gate::default(), AtomicBool::new(false));
+    gate.close(stream);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            opened.store(true, Ordering::SeqCst);
+            gate.open();
+        });
+        call();
+        assert!(opened.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn a_copy_to_pageable_memory_returns_when_it_is_done() {
+    let s = Session::new();
+    let (memory, stream) = (upload(&[7; 4]), s.stream());
+    let mut result = [0u32; 4];
+    let to = result.as_mut_ptr().cast();
+    waits(stream, || cu!(cuMemcpyDtoHAsync_v2(to, memory, 16, stream)));
+    assert_eq!(result, [7; 4]);
+    // One to memory that the driver knows does not wait.
+    let mut pinned = null_mut();
+    cu!(cuMemHostAlloc(&mut pinned, 16, 0));
+    let gate = Gate::default();
+    gate.close(stream);
+    cu!(cuMemcpyDtoHAsync_v2(pinned, memory, 16, stream));
+    let asked = status!(cuStreamQuery(stream));
+    gate.open();
+    cu!(cuStreamSynchronize(stream));
+    assert_eq!(asked, CUresult::CUDA_ERROR_NOT_READY);
+    cu!(cuMemFreeHost(pinned));
+}
+
 #[test]
 fn a_launch_that_copies_to_pageable_memory_returns_when_it_is_done() {
     let s = Session::new();
@@ -283,17 +319,7 @@ fn a_launch_that_copies_to_pageable_memory_returns_when_it_is_done() {
     });
     run(exec, stream);
     *result = [0; 4];
-    let (gate, opened) = (Gate::default(), AtomicBool::new(false));
-    gate.close(stream);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(50));
-            opened.store(true, Ordering::SeqCst);
-            gate.open();
-        });
-        cu!(cuGraphLaunch(exec, stream));
-        assert!(opened.load(Ordering::SeqCst));
-    });
+    waits(stream, || cu!(cuGraphLaunch(exec, stream)));
     assert_eq!(*result, [7; 4]);
 }
 

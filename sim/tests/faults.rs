@@ -292,6 +292,25 @@ fn a_graph_and_its_exec_are_ended_one_after_the_other() {
                 threads.spawn(|| cu!(cuGraphDestroy(graph as CUgraph)));
             });
             assert_eq!(misused(), 1);
+            // So is an update of another exec from the graph kept apart from these.
+            let (graph, exec) = make();
+            let (_, other) = make();
+            let update = || {
+                let mut info = CUgraphExecUpdateResultInfo {
+                    result: CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_ERROR,
+                    errorNode: null_mut(),
+                    errorFromNode: null_mut(),
+                };
+                let (other, graph) = (other as CUgraphExec, graph as CUgraph);
+                cu!(cuGraphExecUpdate_v2(other, graph, &mut info));
+            };
+            std::thread::scope(|threads| {
+                threads.spawn(update);
+                threads.spawn(|| cu!(cuGraphExecDestroy(exec as CUgraphExec)));
+            });
+            assert_eq!(misused(), 2);
+            update();
+            assert_eq!(misused(), 2);
         },
     );
 }

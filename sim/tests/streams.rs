@@ -142,13 +142,33 @@ fn the_forms_for_threads_mean_the_thread_s_own_stream() {
     );
     assert_eq!(status, SUCCESS);
     assert_eq!(query_own(null_mut()), CUresult::CUDA_ERROR_NOT_READY);
-    // The plain form asks the NULL stream, which has nothing to do.
-    cu!(cuStreamQuery(null_mut()));
+    // The plain form asks the NULL stream, which waits for this one.
+    fails!(NOT_READY, cuStreamQuery(null_mut()));
     gate.open();
     assert_eq!(synchronize_own(null_mut()), SUCCESS);
     assert_eq!(download(memory, 4), [4; 4]);
     assert_eq!(copy_own(memory, [9u32; 4].as_ptr(), 16), SUCCESS);
     assert_eq!(download(memory, 4), [9; 4]);
+}
+
+#[test]
+fn the_null_stream_is_not_ready_while_a_blocking_stream_has_work() {
+    let s = Session::new();
+    let (blocking, apart): (CUstream, _) = (get!(cuStreamCreate(0)), s.stream());
+    let not_ready = CUresult::CUDA_ERROR_NOT_READY;
+    for (stream, null) in [
+        (blocking, not_ready),
+        (OWN, not_ready),
+        (apart, CUresult::CUDA_SUCCESS),
+    ] {
+        let gate = Gate::default();
+        gate.close(stream);
+        let asked = [stream, null_mut()].map(|stream| status!(cuStreamQuery(stream)));
+        gate.open();
+        cu!(cuStreamSynchronize(stream));
+        assert_eq!(asked, [not_ready, null]);
+        cu!(cuStreamQuery(null_mut()));
+    }
 }
 
 #[test]

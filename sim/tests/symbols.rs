@@ -7,9 +7,12 @@ use std::ffi::{c_void, CString};
 #[test]
 fn every_function_of_the_driver_is_exported() {
     simulator_only!();
-    let names = include_str!("driver-names.txt").lines();
-    let missing: Vec<_> = names
-        .filter(|name| !name.starts_with('#') && address_of(name).is_null())
+    // A name, and for what is newer than CUDA 12.0 a version.
+    let missing: Vec<_> = include_str!("driver-names.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| address_of(name).is_null())
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

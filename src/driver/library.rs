@@ -100,6 +100,7 @@ const REQUIRED: &[&str] = &[
     "cuLaunchKernel",
     "cuEventCreate",
     "cuEventDestroy_v2",
+    "cuEventRecord",
     "cuEventRecordWithFlags",
     "cuEventQuery",
     "cuEventSynchronize",
@@ -406,4 +407,36 @@ fn require_symbols() -> Result<()> {
             missing.join(", ")
         ),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// cudarc panics in a call of a function that the driver lacks.
+    #[test]
+    fn whatever_is_called_is_required() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/driver");
+        let mut calls = Vec::new();
+        for file in std::fs::read_dir(folder).expect("the sources are there") {
+            let text = std::fs::read_to_string(file.expect("a file").path()).expect("a text");
+            for before in ["driver!(", "sys::", "b\""] {
+                for (at, _) in text.match_indices(before) {
+                    let name: String = text[at + before.len()..]
+                        .trim_start()
+                        .chars()
+                        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                        .collect();
+                    if name.starts_with("cu") && name != "culib" {
+                        calls.push(name);
+                    }
+                }
+            }
+        }
+        // Asked for with `has` first.
+        calls.retain(|name| name != "cuFuncGetParamInfo");
+        assert!(calls.len() > 100, "{calls:?}");
+        calls.retain(|name| !REQUIRED.contains(&name.as_str()));
+        assert!(calls.is_empty(), "{calls:?}");
+    }
 }

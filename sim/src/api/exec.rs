@@ -67,6 +67,8 @@ fn update(exec: usize, graph: usize) -> Result<Option<Refusal>> {
     let exec = exec::get(exec)?;
     let graph = Graph::get(graph)?;
     capture::unsafe_call()?;
+    // Not the family of the exec: threads may well update an exec each of one graph.
+    let _inside = graph.family.enter();
     Ok(update::update(&exec, &graph)?.err())
 }
 

@@ -53,7 +53,7 @@ functions! {
     fn cuStreamQuery / cuStreamQuery_ptsz(handle: usize) {
         let stream = Stream::get(handle)?;
         may_ask(&stream)?;
-        if stream.is_idle() { Ok(()) } else { Err(NOT_READY) }
+        if stream.is_done() { Ok(()) } else { Err(NOT_READY) }
     }
 
     fn cuStreamGetCtx / cuStreamGetCtx_ptsz(handle: usize, context: Out<usize>) {

@@ -1,7 +1,8 @@
 //! What a graph shares with the execs that were made from it.
 //!
 //! The driver does not guard it: two threads that destroy a graph and its exec, or make another exec, at
-//! the same time crash the process. Here such a meeting is counted with the uses of dead handles.
+//! the same time crash the process. An update from the graph is counted in because NVIDIA's documentation
+//! lets one thread at a time use a graph. Here such a meeting is counted with the uses of dead handles.
 
 use crate::{faults, ledger};
 use std::sync::atomic::{AtomicUsize, Ordering};
