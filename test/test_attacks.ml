@@ -61,14 +61,20 @@ let finalisers_that_call () =
 
 let collector_alarms () =
   let s = stream () and p = device_ints 1 in
-  let other = stream () in
+  (* OCaml before 5.3 keeps the function of an alarm, deleted or not, until the program ends. *)
+  let used = ref (Some (stream (), p)) in
   let alarm =
     Gc.create_alarm (fun () ->
-        tolerated (fun () -> incr other p);
-        tolerated (fun () -> ignore (Stream.is_ready other)))
+        Option.iter
+          (fun (other, p) ->
+            tolerated (fun () -> incr other p);
+            tolerated (fun () -> ignore (Stream.is_ready other)))
+          !used)
   in
   Fun.protect
-    ~finally:(fun () -> Gc.delete_alarm alarm)
+    ~finally:(fun () ->
+      Gc.delete_alarm alarm;
+      used := None)
     (fun () ->
       List.iter
         (fun mode ->

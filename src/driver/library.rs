@@ -332,6 +332,12 @@ fn same_library(library: &libloading::Library, path: &Path) -> Result<()> {
     });
     match theirs {
         Ok(Ok(address)) if address == *ours as usize => Ok(()),
+        // musl finds a library that is already loaded by the name under which it is found, not by its SONAME.
+        _ if cfg!(target_env = "musl") => Err(wrong(format!(
+            "{} cannot be used: with musl, LD_LIBRARY_PATH has to name a folder in which libcuda.so \
+             is a link to it",
+            path.display()
+        ))),
         _ => Err(wrong(format!(
             "{} cannot be used: another CUDA driver is loaded in this process, or its SONAME is \
              not libcuda.so",

@@ -75,13 +75,21 @@ profile() { # profile NAME: a dune project of its own
     echo '(executable (name program) (modes exe byte) (libraries cudagraph.cuda))' >project/dune
     dune exec --root project --profile "$1" --display=quiet ./program.exe
 }
-dune_top() {
+library_of_user() { # a dune project with a library that uses ours
     rm -rf project && mkdir -p project/lib && cp program.ml project/
     echo '(lang dune 3.0)' >project/dune-project
     echo '(library (name mine) (libraries cudagraph.cuda))' >project/lib/dune
-    echo 'let answer = 42' >project/lib/mine.ml
+    echo 'let () = Cuda.init () let answer = 42' >project/lib/mine.ml
+    echo ';; assert (Mine.answer = 42)' >>project/program.ml
+}
+dune_top() {
+    library_of_user
     (cd project && dune top --root . 2>/dev/null >../top.init) &&
-        cat top.init program.ml >top.ml && ocaml -noinit top.ml
+        cat top.init project/program.ml >top.ml && ocaml -noinit top.ml
+}
+dune_utop() {
+    library_of_user
+    (cd project && dune utop --root . lib -- program.ml)
 }
 static() { # it cannot load a driver, and must say so instead of crashing
     find_c ocamlopt -linkpkg program.ml -ccopt -static -o static.exe 2>/dev/null || return 1
@@ -107,6 +115,11 @@ way "bytecode plugin" plugin_bytecode
 way "dune, profile dev" profile dev
 way "dune, profile release" profile release
 way "dune top" dune_top
+if ocamlfind query utop >/dev/null 2>&1; then
+    way "dune utop" dune_utop
+else
+    echo "linking: dune utop: skipped, utop is not installed"
+fi
 way "a toplevel built by dune" dune_toplevel
 if echo 'int main(void) { return 0; }' | ${CC:-cc} -static -x c - -lm -o smallest.exe 2>/dev/null; then
     way "static: a clear refusal" static

@@ -30,11 +30,25 @@ let run ?(variables = []) words =
   | WEXITED code -> (output, errors, code)
   | WSIGNALED n | WSTOPPED n -> Alcotest.failf "signal %d" n
 
+(* [text] with indented lines joined to the one before: where those break depends on how long the
+   path of the build folder is. *)
+let joined text =
+  let rec add before line =
+    if String.starts_with ~prefix:"  " line then
+      add before (String.sub line 1 (String.length line - 1))
+    else if String.starts_with ~prefix:" " line then before ^ line
+    else before ^ "\n" ^ line
+  in
+  match String.split_on_char '\n' text with
+  | [] -> ""
+  | first :: rest -> List.fold_left add first rest
+
 let check_parts name text parts =
   let check part =
     Alcotest.(check bool)
       (Printf.sprintf "%s: %S has %S" name text part)
-      true (contains text part)
+      true
+      (contains (joined text) (joined part))
   in
   List.iter check parts
 
