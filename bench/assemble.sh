@@ -6,7 +6,7 @@ dune build ./bench ./sim/libcudagraph_sim.so
 target=${CARGO_TARGET_DIR:-$PWD/target}
 cargo build --quiet --release --locked --ignore-rust-version --manifest-path bench/floor/Cargo.toml --target-dir "$target"
 out=out/bench
-built=_build/default
+built=${DUNE_BUILD_DIR:-_build}/default
 rm -rf "$out"
 mkdir -p "$out"
 cp "$built/bench/ocaml/worker.exe" "$out/worker"

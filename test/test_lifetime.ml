@@ -88,6 +88,36 @@ let case_04 mode () =
       Stream.synchronize s;
       Alcotest.(check (list int)) "the last one plus one" [ 200 ] (read total))
 
+(* Host memory of thousands of captured copies, made and dropped by several domains at once. *)
+let host_buffers_of_domains () =
+  leaves_nothing (fun () ->
+      let each = 1500 in
+      let work number () =
+        Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+        let s = stream () and p = device_ints each in
+        let value i = (10_000 * number) + i in
+        let round () =
+          let exec =
+            Graph.instantiate
+              (capture ~mode:RELAXED s (fun () ->
+                   for i = 0 to each - 1 do
+                     let host = ints ~value:(value i) 1 in
+                     Stream.memcpy_H_to_D ~length:1 ~dst_offset:(4 * i) ~dst:p ~src:host s
+                   done))
+          in
+          Gc.compact ();
+          ignore (List.init each (fun _ -> ints ~value:(-1) 1));
+          Deviceptr.memset_d8 p Unsigned.UChar.zero ~length:(4 * each);
+          Graph.launch exec s;
+          Stream.synchronize s;
+          if read ~n:each p <> List.init each value then failwith "not what was copied"
+        in
+        for _ = 1 to 3 do
+          round ()
+        done
+      in
+      List.init 4 (fun number -> Domain.spawn (work number)) |> List.iter Domain.join)
+
 (* 5: the module and the kernel are dropped. *)
 let case_05 mode () =
   leaves_nothing (fun () ->
@@ -665,7 +695,10 @@ let () =
       ( "kept alive",
         each "case 1: memory" case_01
         @ each "cases 2, 3: host memory" case_02
-        @ [ test "case 4: 200 buffers" (case_04 GLOBAL) ]
+        @ [
+            test "case 4: 200 buffers" (case_04 GLOBAL);
+            test "host buffers of domains" host_buffers_of_domains;
+          ]
         @ each "case 5: module" case_05
         @ [
             test "case 5: module of pending work" case_05_pending;

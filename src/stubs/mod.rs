@@ -15,6 +15,7 @@ mod managed;
 mod memory;
 mod module;
 mod nvrtc;
+mod roots;
 mod run;
 mod stream;
 mod value;

@@ -1,5 +1,6 @@
 //! Running the driver layer from a stub: the runtime lock, panics, and results.
 
+use super::roots;
 use super::value::{self, int, UNIT};
 use crate::driver::{Error, Result};
 use ocaml::sys::Value;
@@ -41,6 +42,7 @@ pub fn blocking<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
         caml_enter_blocking_section_no_pending();
         let result = guarded(f);
         caml_leave_blocking_section();
+        roots::sweep(value::runtime());
         result
     }
 }

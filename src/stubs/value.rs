@@ -1,7 +1,8 @@
 //! Between OCaml values and Rust ones.
 
+use super::roots::Root;
 use ocaml::sys::{self, Value};
-use ocaml_interop::{internal, BoxRoot, OCaml, OCamlRuntime};
+use ocaml_interop::{internal, OCamlRuntime};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -100,17 +101,23 @@ pub fn tuple(fields: &[Value]) -> Value {
     block(0, fields)
 }
 
+extern "C" {
+    // The runtime's own, which keep the fields while they allocate.
+    fn caml_alloc_1(tag: u32, a: Value) -> Value;
+    fn caml_alloc_2(tag: u32, a: Value, b: Value) -> Value;
+    fn caml_alloc_4(tag: u32, a: Value, b: Value, c: Value, d: Value) -> Value;
+}
+
 /// A new small block.
 pub fn block(tag: u8, fields: &[Value]) -> Value {
-    let runtime = runtime();
-    let roots: Vec<Root> = fields.iter().map(|v| Root::new(runtime, *v)).collect();
-    // SAFETY: a fresh small block may be filled by plain stores, before anything else allocates.
+    // SAFETY: with the runtime lock held, as everywhere here, and valid fields.
     unsafe {
-        let v = sys::caml_alloc_small(fields.len(), tag);
-        for (index, root) in roots.iter().enumerate() {
-            *(v as *mut Value).add(index) = root.get(runtime);
+        match *fields {
+            [a] => caml_alloc_1(tag.into(), a),
+            [a, b] => caml_alloc_2(tag.into(), a, b),
+            [a, b, c, d] => caml_alloc_4(tag.into(), a, b, c, d),
+            _ => unreachable!("no block of {} fields is made", fields.len()),
         }
-        v
     }
 }
 
@@ -128,35 +135,16 @@ pub fn strings<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Value {
         for (index, text) in texts.iter().enumerate() {
             sys::caml_modify((array as *mut Value).add(index), text.get(runtime));
         }
+        texts.into_iter().for_each(|text| text.forget(runtime));
         array
     }
 }
 
-fn runtime() -> &'static OCamlRuntime {
+/// The proof that the runtime lock is held, for whoever knows that it is.
+pub fn runtime() -> &'static OCamlRuntime {
     // SAFETY: stubs are called by OCaml with the runtime lock held.
     unsafe { internal::recover_runtime_handle() }
 }
-
-/// A value that the garbage collector must keep and may move.
-struct Root(BoxRoot<()>);
-
-impl Root {
-    fn new(runtime: &OCamlRuntime, v: Value) -> Root {
-        // SAFETY: `v` is a valid value of the moment.
-        Root(BoxRoot::new(unsafe { OCaml::new(runtime, v) }))
-    }
-
-    fn get(&self, runtime: &OCamlRuntime) -> Value {
-        // SAFETY: the raw value is stored at once.
-        unsafe { self.0.get(runtime).raw() }
-    }
-}
-
-// SAFETY: a boxroot may be deleted on any thread, without the runtime lock, and is not read by
-// whoever holds this.
-unsafe impl Send for Root {}
-// SAFETY: as above.
-unsafe impl Sync for Root {}
 
 /// What keeps an OCaml value alive.
 pub fn keep(v: Value) -> Arc<dyn Any + Send + Sync> {

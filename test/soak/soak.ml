@@ -17,6 +17,7 @@ let domains = setting "CUDAGRAPH_SOAK_DOMAINS" 8
    in the warm-up, in KiB. *)
 let most_growth_at_rest = 32 * 1024
 let most_growth_of_heap = 4 * 1024
+let most_left_by_domains = 128
 let most_growth_at_work = 128 * 1024
 
 (* The simulator lets so much memory rest before it is used again. *)
@@ -80,6 +81,24 @@ let leg number length =
     (read counter);
   peaks
 
+(* What domains that have ended leave in malloc: copies of theirs are still pending, and others let go of
+   what those need. *)
+let after_ended_domains () =
+  let one () =
+    Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+    let s = stream () in
+    Stream.memcpy_H_to_D ~dst:(device_ints 4) ~src:(ints 4) s
+  in
+  let some () =
+    for _ = 1 to 64 do
+      Domain.join (Domain.spawn one)
+    done
+  in
+  some ();
+  let before = (Gauge.at_rest ()).heap in
+  some ();
+  (Gauge.at_rest ()).heap - before
+
 let highest list = List.fold_left max 0 list
 
 (* The name, and whether what was measured after the warm-up is no more than [bound] above the warm-up. *)
@@ -128,6 +147,9 @@ let () =
     (rest, peak_host, peak_device)
   in
   let measured = List.init legs measure in
+  let left = after_ended_domains () in
+  Printf.printf "soak: 64 domains that ended left %d KiB, at most %d\n" left
+    most_left_by_domains;
   let rests = List.map (fun (rest, _, _) -> rest) measured in
   let no_misuse =
     (not (Simulator.present ())) || Simulator.(faults () + bad_handles () = 0)
@@ -141,6 +163,7 @@ let () =
       flat "device at rest" most_growth_at_rest (List.map (fun r -> r.Gauge.device) rests);
       flat "host at work" most_growth_at_work (List.map (fun (_, h, _) -> h) measured);
       flat "device at work" most_growth_at_work (List.map (fun (_, _, d) -> d) measured);
+      ("what ended domains leave", left <= most_left_by_domains);
       ("what is live", same_ledger rests);
       ("failed releases", Cuda.failed_releases () = 0);
       ("illegal accesses or dead handles", no_misuse);
