@@ -489,6 +489,52 @@ let case_51_pressure () =
       done;
       if !most > rounds / 2 then Alcotest.failf "%d of %d allocations live" !most rounds)
 
+(* 51: nor do execs whose launches leave memory allocated. *)
+let case_51_memory_of_execs () =
+  only_on_simulator (fun () ->
+      let s = stream () and most = ref 0 and rounds = 1000 in
+      let one () =
+        let graph, () =
+          Graph.with_capture s (fun () -> ignore (Stream.mem_alloc s ~size_in_bytes:4096))
+        in
+        Graph.launch (Graph.instantiate graph) s;
+        Stream.synchronize s;
+        most := max !most (Simulator.live "async")
+      in
+      for _ = 1 to rounds do
+        one ()
+      done;
+      if !most > rounds / 10 then Alcotest.failf "of %d execs %d left memory" rounds !most)
+
+(* A launch for whose memory there is no room: what garbage holds is given back, and what the device keeps
+   for launches to come. *)
+let no_room_for_a_launch () =
+  only_on_simulator (fun () ->
+      let s = stream () and seen = device_ints 1 in
+      let graph =
+        capture s (fun () ->
+            let p = Stream.mem_alloc s ~size_in_bytes:4 in
+            Stream.memset_d32 p (Unsigned.UInt32.of_int 7) ~length:1 s;
+            Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:seen ~src:p s;
+            Stream.mem_free s p)
+      in
+      let exec = Graph.instantiate graph in
+      let trims () = Simulator.calls "cuDeviceGraphMemTrim" in
+      let before = trims () in
+      let launch_failing times =
+        ignore (Simulator.fail (Printf.sprintf "cuGraphLaunch%s=OUT_OF_MEMORY" times));
+        Fun.protect
+          ~finally:(fun () -> ignore (Simulator.fail ""))
+          (fun () -> Graph.launch exec s)
+      in
+      launch_failing "@1";
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "launched after all" [ 7 ] (read seen);
+      Alcotest.(check int) "given back" (before + 1) (trims ());
+      check_cuda_error "no room still" "OUT_OF_MEMORY" [ "cu_graph_launch" ] (fun () ->
+          launch_failing "");
+      check_healthy s)
+
 (* What was dropped goes at the next wait, if not before. *)
 let goes_at_a_wait () =
   only_on_simulator (fun () ->
@@ -712,6 +758,8 @@ let () =
           test "case 50: of one graph" case_50_of_one_graph;
           test "case 51: memory" case_51;
           test "case 51: pressure" case_51_pressure;
+          test "case 51: memory of execs" case_51_memory_of_execs;
+          test "no room for a launch" no_room_for_a_launch;
           test "case 51: while capturing" case_51_capturing;
           test "gone at a wait" goes_at_a_wait;
           test "case 21: failing releases" case_21;

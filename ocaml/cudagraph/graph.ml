@@ -53,8 +53,14 @@ let instantiate graph =
       Raw.instantiate graph 0)
 
 let launch exec stream =
-  Status.check "Cuda.Graph.launch" "cu_graph_launch"
-    (Raw.graph_launch exec (Owner.raw stream))
+  let message = "cu_graph_launch" and raw = Owner.raw stream in
+  let status = Raw.graph_launch exec raw in
+  let status =
+    (* The memory that the graph allocates is taken now. *)
+    if status <> 0 && Status.made_room message status then Raw.graph_launch exec raw
+    else status
+  in
+  Status.check "Cuda.Graph.launch" message status
 
 let destroy graph =
   Status.check "Cuda.Graph.destroy" "cu_graph_destroy" (Raw.graph_destroy graph)

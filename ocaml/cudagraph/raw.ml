@@ -266,7 +266,7 @@ external exec_info : exec -> graph_info = "cudagraph_exec_info"
 
 (* Releases: runs what the garbage collector has queued; how many failed so far. *)
 
-external drain : unit -> unit = "cudagraph_drain"
+external make_room : unit -> unit = "cudagraph_make_room"
 external failed_releases : unit -> int = "cudagraph_failed_releases"
 
 (* The oldest failure that was not taken yet: the driver function and its status. *)

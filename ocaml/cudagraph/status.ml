@@ -126,16 +126,22 @@ let ready where message status =
     check where message status;
     true)
 
+(* Whether it is worth to try again. Garbage may hold what is missing; it is not collected in the midst of
+   a capture. *)
+let made_room message status =
+  status = out_of_memory
+  && (not (Raw.captures_here ()))
+  &&
+  (ignore (Raw.detail ());
+   call_hook message status;
+   Gc.full_major ();
+   Raw.make_room ();
+   true)
+
 let get_memory where message allocate =
   let got =
     match allocate () with
-    | Error status when status = out_of_memory && not (Raw.captures_here ()) ->
-        (* Garbage may hold what is missing. Not collected in the midst of a capture. *)
-        ignore (Raw.detail ());
-        call_hook message status;
-        Gc.full_major ();
-        Raw.drain ();
-        get where message (allocate ())
+    | Error status when made_room message status -> get where message (allocate ())
     | result -> get where message result
   in
   report_releases ();

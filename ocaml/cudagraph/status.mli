@@ -25,6 +25,10 @@ val get : string -> string -> ('a, Raw.status) result -> 'a
 val ready : string -> string -> Raw.status -> bool
 (** {!check} for queries: [false] when the status is CUDA_ERROR_NOT_READY. *)
 
+val made_room : string -> Raw.status -> bool
+(** Whether a call that failed is to be made once more: memory was short, so that garbage
+    was collected and what it held given back. Never while this thread captures. *)
+
 val get_memory : string -> string -> (unit -> ('a, Raw.status) result) -> 'a
 (** {!get} for allocations: when memory is short, collects garbage and tries once more,
     unless this thread captures. *)

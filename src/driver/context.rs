@@ -1,7 +1,7 @@
 //! Contexts: owners, the one that is current on a thread, and entering one for a call.
 
 use super::device::Limits;
-use super::gate::{self, Passing, ThreadMode};
+use super::gate::{self, Passing, Shield, ThreadMode};
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
@@ -150,6 +150,15 @@ impl Context {
         let mut device = 0;
         driver!(cuCtxGetDevice(&mut device))?;
         Ok(device)
+    }
+
+    /// Gives back the memory that the current context's device keeps for later launches of graphs.
+    /// `cuDeviceGraphMemTrim`
+    pub fn trim_graph_memory() -> Result<()> {
+        let device = Context::current()?.device;
+        let _shield = Shield::harmless(Passing::By);
+        let _waiting = Waiting::begin();
+        driver!(cuDeviceGraphMemTrim(device))
     }
 
     /// A context by the driver's handle, whoever made it.

@@ -29,6 +29,8 @@ pub struct Info {
     pub nodes: usize,
     /// Resources that are kept alive.
     pub held: usize,
+    /// Bytes of device memory that a launch leaves allocated.
+    pub left_bytes: usize,
 }
 
 /// A captured graph. The driver's graph functions are not thread-safe on one graph: the lock is.
@@ -179,6 +181,7 @@ impl Graph {
                 address: graph.handle,
                 nodes: self.nodes,
                 held: graph.keep.len(),
+                left_bytes: graph.keep.memory.left_bytes(),
             },
         )
     }
@@ -348,6 +351,7 @@ impl Exec {
                 address: exec.handle.load(Ordering::Relaxed),
                 nodes: self.nodes,
                 held: exec.keep.len(),
+                left_bytes: exec.keep.memory.left_bytes(),
             },
         )
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 /// The memory of one allocation node.
 pub struct GraphMemory {
     address: u64,
+    size: usize,
     context: Arc<Context>,
     /// A launch has allocated it and nothing was enqueued since that frees it.
     allocated: AtomicBool,
@@ -20,9 +21,10 @@ pub struct GraphMemory {
 
 impl GraphMemory {
     /// The memory that a node just captured will allocate.
-    pub fn new(address: u64, context: Arc<Context>) -> Arc<GraphMemory> {
+    pub fn new(address: u64, size: usize, context: Arc<Context>) -> Arc<GraphMemory> {
         Arc::new(GraphMemory {
             address,
+            size,
             context,
             allocated: AtomicBool::new(false),
         })
@@ -102,6 +104,13 @@ impl MemoryNodes {
         }
         self.exist = true;
         own
+    }
+
+    /// Bytes that a launch leaves allocated. The driver takes whole pages of 2 MiB.
+    pub fn left_bytes(&self) -> usize {
+        const PAGE: usize = 2 << 20;
+        let pages = self.allocates.iter().map(|m| m.size.div_ceil(PAGE));
+        pages.sum::<usize>().saturating_mul(PAGE)
     }
 
     /// Whether the graph has memory nodes at all.

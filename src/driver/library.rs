@@ -111,6 +111,7 @@ const REQUIRED: &[&str] = &[
     "cuUserObjectCreate",
     "cuUserObjectRelease",
     "cuGraphLaunch",
+    "cuDeviceGraphMemTrim",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
 ];

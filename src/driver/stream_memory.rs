@@ -30,7 +30,7 @@ impl Stream {
                 // No bytes: there is no node.
                 return Ok(());
             }
-            let node = GraphMemory::new(address, self.context().clone());
+            let node = GraphMemory::new(address, size, self.context().clone());
             nodes.allocate(&node);
             memory = Some(node);
             Ok(())

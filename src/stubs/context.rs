@@ -126,10 +126,11 @@ extern "C" fn cudagraph_ctx_address(context: Value) -> Value {
 }
 
 #[no_mangle]
-extern "C" fn cudagraph_drain(_unit: Value) -> Value {
+extern "C" fn cudagraph_make_room(_unit: Value) -> Value {
+    // Either helps without the other.
     let _ = blocking(|| {
         release::drain(Drain::All);
-        Ok(())
+        Context::trim_graph_memory()
     });
     UNIT
 }

@@ -79,7 +79,8 @@ impl Boxed for Graph {
 impl Boxed for Exec {
     const NAME: &'static CStr = c"cudagraph.exec";
     fn weight(&self) -> usize {
-        4096 + 256 * self.info().nodes
+        let info = self.info();
+        4096 + 256 * info.nodes + info.left_bytes
     }
 }
 
