@@ -2,7 +2,6 @@ open Sexplib0.Sexp_conv
 
 type t = Raw.context
 
-let where name = "Cuda.Context." ^ name
 let sexp_of_t context = Sexplib0.Sexp.Atom (Status.pp_address (Raw.ctx_address context))
 
 type flag =
@@ -47,10 +46,10 @@ let sexp_of_flags = sexp_of_list sexp_of_flag
 
 let create flags device =
   let mask = List.fold_left (fun mask flag -> mask lor bits flag) 0 flags in
-  Status.get (where "create") "cu_ctx_create" (Raw.ctx_create mask device)
+  Status.get "Cuda.Context.create" "cu_ctx_create" (Raw.ctx_create mask device)
 
 let get_flags () =
-  let mask = Status.get (where "get_flags") "cu_ctx_get_flags" (Raw.ctx_flags ()) in
+  let mask = Status.get "Cuda.Context.get_flags" "cu_ctx_get_flags" (Raw.ctx_flags ()) in
   List.filter_map
     (fun (flag, bits, _) ->
       let single = flag <> SCHED_AUTO && flag <> SCHED_MASK in
@@ -58,36 +57,38 @@ let get_flags () =
     flags_table
 
 let get_primary device =
-  Status.get (where "get_primary") "cu_device_primary_ctx_retain" (Raw.ctx_primary device)
+  Status.get "Cuda.Context.get_primary" "cu_device_primary_ctx_retain"
+    (Raw.ctx_primary device)
 
 let get_device () =
-  Status.get (where "get_device") "cu_ctx_get_device" (Raw.ctx_device ())
+  Status.get "Cuda.Context.get_device" "cu_ctx_get_device" (Raw.ctx_device ())
 
 let pop_current () =
-  Status.get (where "pop_current") "cu_ctx_pop_current" (Raw.ctx_pop ())
+  Status.get "Cuda.Context.pop_current" "cu_ctx_pop_current" (Raw.ctx_pop ())
 
 let get_current () =
-  Status.get (where "get_current") "cu_ctx_get_current" (Raw.ctx_current ())
+  Status.get "Cuda.Context.get_current" "cu_ctx_get_current" (Raw.ctx_current ())
 
 let push_current context =
-  Status.check (where "push_current") "cu_ctx_push_current" (Raw.ctx_push context)
+  Status.check "Cuda.Context.push_current" "cu_ctx_push_current" (Raw.ctx_push context)
 
 let set_current context =
-  Status.check (where "set_current") "cu_ctx_set_current" (Raw.ctx_set_current context)
+  Status.check "Cuda.Context.set_current" "cu_ctx_set_current"
+    (Raw.ctx_set_current context)
 
 let synchronize () =
-  Status.check (where "synchronize") "cu_ctx_synchronize" (Raw.ctx_synchronize ());
+  Status.check "Cuda.Context.synchronize" "cu_ctx_synchronize" (Raw.ctx_synchronize ());
   Status.report_releases ()
 
 let is_usable context =
-  Status.get (where "is_usable") "cu_event_create" (Raw.ctx_is_usable context)
+  Status.get "Cuda.Context.is_usable" "cu_event_create" (Raw.ctx_is_usable context)
 
 let disable_peer_access peer =
-  Status.check (where "disable_peer_access") "cu_ctx_disable_peer_access"
+  Status.check "Cuda.Context.disable_peer_access" "cu_ctx_disable_peer_access"
     (Raw.ctx_disable_peer_access peer)
 
 let enable_peer_access ?(flags = Unsigned.UInt.zero) peer =
-  Status.check (where "enable_peer_access") "cu_ctx_enable_peer_access"
+  Status.check "Cuda.Context.enable_peer_access" "cu_ctx_enable_peer_access"
     (Raw.ctx_enable_peer_access peer (Unsigned.UInt.to_int flags))
 
 type limit =
@@ -121,9 +122,9 @@ let sexp_of_limit limit =
     | PERSISTING_L2_CACHE_SIZE -> "PERSISTING_L2_CACHE_SIZE")
 
 let set_limit limit value =
-  Status.check (where "set_limit") "cu_ctx_set_limit"
+  Status.check "Cuda.Context.set_limit" "cu_ctx_set_limit"
     (Raw.ctx_set_limit (int_of_limit limit) value)
 
 let get_limit limit =
-  Status.get (where "get_limit") "cu_ctx_get_limit"
+  Status.get "Cuda.Context.get_limit" "cu_ctx_get_limit"
     (Raw.ctx_get_limit (int_of_limit limit))

@@ -2,22 +2,20 @@ open Sexplib0.Sexp_conv
 
 type t = Raw.device
 
-let where name = "Cuda.Device." ^ name
-
 let sexp_of_t device =
   Sexplib0.Sexp.List [ Atom "Cu_device"; Atom (string_of_int device) ]
 
 let get_count () =
-  Status.get (where "get_count") "cu_device_get_count" (Raw.device_count ())
+  Status.get "Cuda.Device.get_count" "cu_device_get_count" (Raw.device_count ())
 
-let get ~ordinal = Status.get (where "get") "cu_device_get" (Raw.device_get ordinal)
+let get ~ordinal = Status.get "Cuda.Device.get" "cu_device_get" (Raw.device_get ordinal)
 
 let primary_ctx_reset device =
-  Status.check (where "primary_ctx_reset") "cu_device_primary_ctx_reset"
+  Status.check "Cuda.Device.primary_ctx_reset" "cu_device_primary_ctx_reset"
     (Raw.primary_ctx_reset device)
 
 let get_free_and_total_mem () =
-  Status.get (where "get_free_and_total_mem") "cu_mem_get_info" (Raw.mem_info ())
+  Status.get "Cuda.Device.get_free_and_total_mem" "cu_mem_get_info" (Raw.mem_info ())
 
 type p2p_attribute =
   | PERFORMANCE_RANK of int
@@ -36,7 +34,7 @@ let sexp_of_p2p_attribute attribute =
 (* CUdevice_P2PAttribute *)
 let get_p2p_attributes ~dst ~src =
   let get attribute =
-    Status.get (where "get_p2p_attributes") "cu_device_get_p2p_attribute"
+    Status.get "Cuda.Device.get_p2p_attributes" "cu_device_get_p2p_attribute"
       (Raw.device_link_attribute attribute dst src)
   in
   let rank = get 1 in
@@ -51,7 +49,7 @@ let get_p2p_attributes ~dst ~src =
   ]
 
 let can_access_peer ~dst ~src =
-  Status.get (where "can_access_peer") "cu_device_can_access_peer"
+  Status.get "Cuda.Device.can_access_peer" "cu_device_can_access_peer"
     (Raw.device_can_access_peer dst src)
 
 type computemode = DEFAULT | PROHIBITED | EXCLUSIVE_PROCESS | UNCATEGORIZED of int64
@@ -388,7 +386,7 @@ let attribute device number =
   | Error 1 ->
       ignore (Raw.detail ());
       0
-  | answer -> Status.get (where "get_attributes") "cu_device_get_attribute" answer
+  | answer -> Status.get "Cuda.Device.get_attributes" "cu_device_get_attribute" answer
 
 let handle_types mask =
   if mask = 0 then [ NONE ]
@@ -409,7 +407,8 @@ let get_attributes device =
   in
   {
     name =
-      Status.get (where "get_attributes") "cu_device_get_name" (Raw.device_name device);
+      Status.get "Cuda.Device.get_attributes" "cu_device_get_name"
+        (Raw.device_name device);
     max_threads_per_block = int 1;
     max_block_dim_x = int 2;
     max_block_dim_y = int 3;

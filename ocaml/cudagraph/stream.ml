@@ -2,8 +2,6 @@ open Sexplib0.Sexp_conv
 
 type t = Owner.t
 
-let where name = "Cuda.Stream." ^ name
-
 type kernel_param =
   | Tensor of Deviceptr.t
   | Tensor_at of Deviceptr.region
@@ -27,7 +25,7 @@ let no_stream = Owner.of_raw (Raw.stream_null ())
 
 let create ?(non_blocking = false) ?(lower_priority = 0) () =
   Owner.of_raw
-    (Status.get_memory (where "create") "cu_stream_create_with_priority" (fun () ->
+    (Status.get_memory "Cuda.Stream.create" "cu_stream_create_with_priority" (fun () ->
          Raw.stream_create non_blocking lower_priority))
 
 let launch_kernel func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_dim_x
@@ -77,30 +75,28 @@ end
 
 let launch_kernel_with func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~block_dim_x
     ?(block_dim_y = 1) ?(block_dim_z = 1) ~shared_mem_bytes stream arguments =
-  let where = where "launch_kernel_with" in
+  let where = "Cuda.Stream.launch_kernel_with" in
   List.iteri (Argument.check where) arguments;
   Status.check where "cu_launch_kernel"
     (Raw.launch_arguments func grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y
        block_dim_z shared_mem_bytes (Owner.raw stream) arguments)
 
 let mem_alloc stream ~size_in_bytes =
-  Status.get_memory (where "mem_alloc") "cu_mem_alloc_async" (fun () ->
+  Status.get_memory "Cuda.Stream.mem_alloc" "cu_mem_alloc_async" (fun () ->
       Raw.stream_mem_alloc (Owner.raw stream) size_in_bytes)
 
 let mem_free stream ptr =
-  Status.check (where "mem_free") "cu_mem_free_async"
+  Status.check "Cuda.Stream.mem_free" "cu_mem_free_async"
     (Raw.stream_mem_free (Owner.raw stream) ptr)
 
 let memcpy_H_to_D_unsafe ~dst ~src ~size_in_bytes stream =
-  Status.check
-    (where "memcpy_H_to_D_unsafe")
-    "cu_memcpy_H_to_D_async"
+  Status.check "Cuda.Stream.memcpy_H_to_D_unsafe" "cu_memcpy_H_to_D_async"
     (Raw.h2d_async_unsafe dst
        (Ctypes.raw_address_of_ptr src)
        size_in_bytes (Owner.raw stream))
 
 let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
-  let where = where "memcpy_H_to_D" in
+  let where = "Cuda.Stream.memcpy_H_to_D" in
   let from, bytes =
     Host.interval ~where ~name:"src" ?host_offset ?length ~reserved:dst_offset src
   in
@@ -108,15 +104,13 @@ let memcpy_H_to_D ?host_offset ?length ?(dst_offset = 0) ~dst ~src stream =
     (Raw.h2d_async dst dst_offset src from bytes (Owner.raw stream))
 
 let memcpy_D_to_H_unsafe ~dst ~src ~size_in_bytes stream =
-  Status.check
-    (where "memcpy_D_to_H_unsafe")
-    "cu_memcpy_D_to_H_async"
+  Status.check "Cuda.Stream.memcpy_D_to_H_unsafe" "cu_memcpy_D_to_H_async"
     (Raw.d2h_async_unsafe
        (Ctypes.raw_address_of_ptr dst)
        src size_in_bytes (Owner.raw stream))
 
 let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
-  let where = where "memcpy_D_to_H" in
+  let where = "Cuda.Stream.memcpy_D_to_H" in
   let into, bytes =
     Host.interval ~where ~name:"dst" ?host_offset ?length ~reserved:src_offset dst
   in
@@ -125,14 +119,14 @@ let memcpy_D_to_H ?host_offset ?length ?(src_offset = 0) ~dst ~src stream =
 
 let memcpy_D_to_D ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
     ~src stream =
-  let where = where "memcpy_D_to_D" in
+  let where = "Cuda.Stream.memcpy_D_to_D" in
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_D_to_D_async"
     (Raw.d2d_async dst dst_offset src src_offset bytes (Owner.raw stream))
 
 let memcpy_peer ?kind ?length ?size_in_bytes ?(dst_offset = 0) ?(src_offset = 0) ~dst
     ~dst_ctx ~src ~src_ctx stream =
-  let where = where "memcpy_peer" in
+  let where = "Cuda.Stream.memcpy_peer" in
   let bytes = Host.device_bytes ~where ?kind ?length ?size_in_bytes () in
   Status.check where "cu_memcpy_peer_async"
     (Raw.peer_async
@@ -153,42 +147,43 @@ let sexp_of_attach_mem attach =
 let int_of_attach = function GLOBAL -> 1 | HOST -> 2 | SINGLE_stream -> 4
 
 let attach_mem stream ptr length attach =
-  Status.check (where "attach_mem") "cu_stream_attach_mem_async"
+  Status.check "Cuda.Stream.attach_mem" "cu_stream_attach_mem_async"
     (Raw.stream_attach (Owner.raw stream) ptr length (int_of_attach attach))
 
 let memset_d8 ?(offset = 0) ptr value ~length stream =
-  Status.check (where "memset_d8") "cu_memset_d8_async"
+  Status.check "Cuda.Stream.memset_d8" "cu_memset_d8_async"
     (Raw.memset_async ptr offset 1 (Unsigned.UChar.to_int value) length (Owner.raw stream))
 
 let memset_d16 ?(offset = 0) ptr value ~length stream =
-  Status.check (where "memset_d16") "cu_memset_d16_async"
+  Status.check "Cuda.Stream.memset_d16" "cu_memset_d16_async"
     (Raw.memset_async ptr offset 2
        (Unsigned.UShort.to_int value)
        length (Owner.raw stream))
 
 let memset_d32 ?(offset = 0) ptr value ~length stream =
-  Status.check (where "memset_d32") "cu_memset_d32_async"
+  Status.check "Cuda.Stream.memset_d32" "cu_memset_d32_async"
     (Raw.memset_async ptr offset 4
        (Unsigned.UInt32.to_int value)
        length (Owner.raw stream))
 
 let get_context stream =
-  Status.get (where "get_context") "cu_stream_get_ctx"
+  Status.get "Cuda.Stream.get_context" "cu_stream_get_ctx"
     (Raw.stream_context (Owner.raw stream))
 
 let get_id stream =
   let id =
-    Status.get (where "get_id") "cu_stream_get_id" (Raw.stream_id (Owner.raw stream))
+    Status.get "Cuda.Stream.get_id" "cu_stream_get_id" (Raw.stream_id (Owner.raw stream))
   in
   Unsigned.UInt64.of_int64 (Int64.of_nativeint id)
 
 let is_ready stream =
-  Status.ready (where "is_ready") "cu_stream_query" (Raw.stream_query (Owner.raw stream))
+  Status.ready "Cuda.Stream.is_ready" "cu_stream_query"
+    (Raw.stream_query (Owner.raw stream))
 
 let synchronize stream =
   (* An event that another domain records meanwhile may not have happened. *)
   let mark = Owner.mark stream in
-  Status.check (where "synchronize") "cu_stream_synchronize"
+  Status.check "Cuda.Stream.synchronize" "cu_stream_synchronize"
     (Raw.stream_synchronize (Owner.raw stream));
   Owner.release stream mark;
   Status.report_releases ()
@@ -199,8 +194,7 @@ let finished (event : Owner.event) =
   | None -> true
   | Some raw ->
       (not event.captured)
-      && Status.ready
-           (where "total_unreleased_unfinished_delimited_events")
+      && Status.ready "Cuda.Stream.total_unreleased_unfinished_delimited_events"
            "cu_event_query" (Raw.event_query raw)
 
 let total_unreleased_unfinished_delimited_events stream =
@@ -209,7 +203,7 @@ let total_unreleased_unfinished_delimited_events stream =
   (Owner.recorded stream, List.length unreleased, List.length unfinished)
 
 let is_capturing stream =
-  Status.get (where "is_capturing") "cu_stream_is_capturing"
+  Status.get "Cuda.Stream.is_capturing" "cu_stream_is_capturing"
     (Raw.stream_is_capturing (Owner.raw stream))
 
 let get_total_live_streams () = Raw.streams_live ()
