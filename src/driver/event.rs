@@ -5,7 +5,7 @@ use super::context::Context;
 use super::foreign::Whose;
 use super::gate::{Passing, Shield};
 use super::release::{self, Drain, Release};
-use super::retain::{Operand, Shared};
+use super::retain::{Borrowed, Operand, Shared};
 use super::stream::{Stream, Submission};
 use super::{driver, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
@@ -90,6 +90,40 @@ impl Event {
         drop(using);
         let _alone = self.using.write().unwrap_or_else(|e| e.into_inner());
         self.record_unless(stream, external, |_| false).map(|_| ())
+    }
+
+    /// [`Event::record`] at once, if that cannot block and nothing captures. Nothing otherwise, see
+    /// [`Stream::try_submit`].
+    #[inline]
+    pub fn try_record(event: Borrowed<Event>, stream: &Stream) -> Option<Result<()>> {
+        event.try_use(stream, event, |s| {
+            driver!(cuEventRecordWithFlags(event.raw(), s, 0))
+        })
+    }
+
+    /// [`Event::wait`] at once, likewise.
+    #[inline]
+    pub fn try_wait(event: Borrowed<Event>, stream: &Stream) -> Option<Result<()>> {
+        event.try_use(stream, event, |s| {
+            driver!(cuStreamWaitEvent(s, event.raw(), 0)).map_err(|e| event.explain(e))
+        })
+    }
+
+    #[inline]
+    fn try_use(
+        &self,
+        stream: &Stream,
+        owner: Borrowed<Event>,
+        call: impl FnOnce(sys::CUstream) -> Result<()>,
+    ) -> Option<Result<()>> {
+        let _using = self.using.try_read().ok()?;
+        let ordinary = self.asking() == Passing::By
+            && self.context.is_alive()
+            && self.context.handle() == stream.context().handle();
+        if !ordinary {
+            return None;
+        }
+        stream.try_submit(1, |pending, at| pending.retain_owner(owner, at), call)
     }
 
     /// Records the event unless `refused`, which is told whether it would go into a capture. Whether

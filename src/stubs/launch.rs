@@ -1,7 +1,7 @@
 //! Kernel launches: `Raw.launch_kernel` and `Raw.launch_arguments`.
 
 use super::custom::{borrow, borrow_owner, get};
-use super::run::{blocking, guarded, status};
+use super::run::{at_once, blocking, status};
 use super::stream::StreamBlock;
 use super::value::{bytes, field, tag, to_float, to_int, to_u64, UNIT};
 use crate::driver::launch::{Argument, Launch, Scalar};
@@ -144,8 +144,8 @@ unsafe fn launch(values: [Value; 10], read: unsafe fn(Value) -> Argument<'static
             shared_bytes,
             arguments: &arguments,
         };
-        if let Some(result) = guarded(|| Ok(stream.try_launch(&launch))).transpose() {
-            return status(result.and_then(|launched| launched));
+        if let Some(done) = at_once(|| stream.try_launch(&launch)) {
+            return done;
         }
     }
     let (function, stream) = (get::<Function>(function), get::<StreamBlock>(stream));

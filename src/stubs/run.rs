@@ -47,6 +47,12 @@ pub fn blocking<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
+/// Runs `f` with the runtime lock held: the status of what was done at once, if it was.
+pub fn at_once(f: impl FnOnce() -> Option<Result<()>>) -> Option<Value> {
+    let done = guarded(|| Ok(f())).transpose()?;
+    Some(status(done.and_then(|result| result)))
+}
+
 fn fail(error: Error) -> Value {
     let status = int(error.status as isize);
     DETAIL.with_borrow_mut(|detail| *detail = error.detail);
