@@ -135,10 +135,13 @@ impl<'a> Launch<'a> {
         }
         for (index, argument) in self.arguments.iter().enumerate() {
             let size = parameters.map(|p| p[index].size);
-            match argument.word(size) {
-                Ok(word) => prepared.words.push(word),
-                Err(why) => return Err(self.refuse(index, &why)),
-            }
+            let word = match size.and_then(|size| argument.fitting_word(size)) {
+                Some(word) => word,
+                None => argument
+                    .word(size)
+                    .map_err(|why| self.refuse(index, &why))?,
+            };
+            prepared.words.push(word);
         }
         Ok(())
     }
@@ -258,6 +261,10 @@ impl Drop for Holds<'_> {
 }
 
 fn check_dimensions(what: &str, sizes: [i64; 3], limits: [u32; 3]) -> Result<()> {
+    let [x, y, z] = std::array::from_fn(|i| sizes[i] >= 1 && sizes[i] <= i64::from(limits[i]));
+    if x & y & z {
+        return Ok(());
+    }
     for ((axis, size), limit) in ["x", "y", "z"].iter().zip(sizes).zip(limits) {
         if size < 1 || size > i64::from(limit) {
             return Err(Error::invalid(format!(
@@ -269,6 +276,32 @@ fn check_dimensions(what: &str, sizes: [i64; 3], limits: [u32; 3]) -> Result<()>
 }
 
 impl Argument<'_> {
+    /// [`Argument::word`] where the argument has just the size of the parameter: nearly always.
+    #[inline]
+    fn fitting_word(&self, size: usize) -> Option<u64> {
+        const NEVER: usize = usize::MAX;
+        let (bytes, word) = match *self {
+            Argument::Memory(memory, offset) => {
+                let inside = offset as u64 <= memory.size() as u64;
+                (
+                    if inside { 8 } else { NEVER },
+                    memory.address().wrapping_add(offset as u64),
+                )
+            }
+            Argument::Int(value) => {
+                let int = value as i32;
+                let fits = i64::from(int) == value;
+                (if fits { 4 } else { NEVER }, u64::from(int as u32))
+            }
+            Argument::SizeT(value) => (8, value),
+            Argument::Single(value) => (4, u64::from(value.to_bits())),
+            Argument::Double(value) => (8, value.to_bits()),
+            Argument::Scalar(kind, bits) => (kind.bytes(), bits),
+            Argument::Bytes(bytes) => (bytes.len(), 0),
+        };
+        (bytes == size).then_some(word)
+    }
+
     /// The bits of the argument for a parameter of `size` bytes, if the size is known.
     fn word(&self, size: Option<usize>) -> std::result::Result<u64, String> {
         let expect = |what: &str, bytes: usize| match size {
@@ -343,6 +376,32 @@ mod tests {
         assert!(Argument::SizeT(1 << 32).word(Some(4)).is_err());
         assert!(Argument::Double(1.0).word(Some(4)).is_err());
         assert_eq!(Argument::Single(1.0).word(Some(4)), Ok(0x3f80_0000));
+    }
+
+    #[test]
+    fn the_short_way_to_the_bits_agrees_with_the_long_one() {
+        let bytes = [0; 12];
+        let arguments = [
+            Argument::Int(-1),
+            Argument::Int(i64::from(i32::MAX) + 1),
+            Argument::Int(i64::from(i32::MIN) - 1),
+            Argument::SizeT(u64::MAX),
+            Argument::Single(-1.5),
+            Argument::Double(-1.5),
+            Argument::Scalar(Scalar::Int8, 0xff),
+            Argument::Scalar(Scalar::Bfloat16, 0x3f80),
+            Argument::Bytes(&bytes),
+        ];
+        let mut fitting = 0;
+        for argument in &arguments {
+            for size in 0..=16 {
+                if let Some(word) = argument.fitting_word(size) {
+                    assert_eq!(argument.word(Some(size)), Ok(word));
+                    fitting += 1;
+                }
+            }
+        }
+        assert_eq!(fitting, 7);
     }
 
     #[test]
