@@ -51,7 +51,7 @@ test-valgrind: setup ## OCaml tests with every access to the host's memory check
 
 soak: setup ## domains that capture, launch and drop, with memory flat; CUDAGRAPH_SOAK_SECONDS, _DOMAINS, _ROUNDS
 	dune build ./test/soak/soak.exe ./sim/libcudagraph_sim.so
-	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} ./_build/default/test/soak/soak.exe
+	CUDAGRAPH_DRIVER=$${CUDAGRAPH_DRIVER:-sim} $${DUNE_BUILD_DIR:-_build}/default/test/soak/soak.exe
 
 bench: setup ## build out/bench, which measures the cost of calls on a machine with a GPU
 	@sh bench/assemble.sh

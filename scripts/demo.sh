@@ -3,10 +3,11 @@
 # simulator. An explicit CUDAGRAPH_DRIVER decides.
 set -eu
 cd "$(dirname "$0")/.."
+built=${DUNE_BUILD_DIR:-_build}/default
 dune build ./examples ./sim/libcudagraph_sim.so
 if [ -n "${CUDAGRAPH_DRIVER:-}" ]; then
     echo "demo: CUDAGRAPH_DRIVER=$CUDAGRAPH_DRIVER"
-elif reason=$(CUDAGRAPH_DRIVER=system ./_build/default/examples/saxpy_graph.exe 2>&1); then
+elif reason=$(CUDAGRAPH_DRIVER=system "$built"/examples/saxpy_graph.exe 2>&1); then
     export CUDAGRAPH_DRIVER=system
     echo "demo: running on the system's CUDA driver"
 else
@@ -15,4 +16,4 @@ else
     printf '%s\n' "$reason" | sed 's/^/    /'
 fi
 mkdir -p out
-./_build/default/examples/digits/main.exe --output out/loss.svg "$@"
+"$built"/examples/digits/main.exe --output out/loss.svg "$@"

@@ -5,10 +5,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 dune build ./test
-cd _build/default/test
+suppressions=$PWD/test/valgrind.supp
+cd "${DUNE_BUILD_DIR:-_build}/default/test"
 export CUDAGRAPH_DRIVER=sim CUDAGRAPH_MODEL_PROGRAMS=30 CUDAGRAPH_MODEL_SEED=1
 check() {
-    valgrind -q --suppressions=../../../test/valgrind.supp --undef-value-errors=no --error-exitcode=9 --fair-sched=yes --trace-children=yes "$@"
+    valgrind -q --suppressions="$suppressions" --undef-value-errors=no --error-exitcode=9 --fair-sched=yes --trace-children=yes "$@"
 }
 for test in graph modules stream_memory delimited_events; do
     check "./test_$test.exe" -c
