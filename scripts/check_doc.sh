@@ -2,6 +2,8 @@
 # The pages of the manual: they are made without a warning, their code runs and prints what they say, and
 # who follows the tutorial in an empty folder, with the package installed, arrives.
 set -eu
+# dune install finds what was built in _build only.
+unset DUNE_BUILD_DIR
 cd "$(dirname "$0")/.."
 sh scripts/doc.sh
 
@@ -31,7 +33,7 @@ blocks 'text' 2 >dune
 blocks 'ocaml' 0 >first.ml
 export CUDAGRAPH_DRIVER=sim OCAMLPATH="$work/prefix/lib${OCAMLPATH:+:$OCAMLPATH}" PATH="$work/prefix/bin:$PATH"
 cudagraph doctor >doctor.txt || { cat doctor.txt >&2; exit 1; }
-env -u DUNE_BUILD_DIR dune exec --root . ./first.exe >output.txt 2>errors.txt || { cat errors.txt output.txt >&2; exit 1; }
+dune exec --root . ./first.exe >output.txt 2>errors.txt || { cat errors.txt output.txt >&2; exit 1; }
 expected=$(sed -n 's/^{v \(.*\) v}$/\1/p' "$page")
 if [ -z "$expected" ] || ! grep -Fxq "$expected" output.txt; then
     echo "the tutorial promises '$expected'; its program printed:" >&2
