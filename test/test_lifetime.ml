@@ -118,6 +118,37 @@ let host_buffers_of_domains () =
       in
       List.init 4 (fun number -> Domain.spawn (work number)) |> List.iter Domain.join)
 
+(* A call that has done its work when it returns keeps nothing until the next call. *)
+let calls_that_end_keep_nothing () =
+  let p = device_ints 4 and gone = ref 0 in
+  let[@inline never] given call =
+    let host = Bigarray.(Genarray.create char c_layout [| 16 |]) in
+    Gc.finalise (fun _ -> Stdlib.incr gone) host;
+    call host
+  in
+  let check name call =
+    let before = !gone in
+    given call;
+    Gc.full_major ();
+    Alcotest.(check int) name (before + 1) !gone
+  in
+  check "H to D" (fun src -> Deviceptr.memcpy_H_to_D ~dst:p ~src ());
+  check "D to H" (fun dst -> Deviceptr.memcpy_D_to_H ~dst ~src:p ());
+  check "refused" (fun src ->
+      try Deviceptr.memcpy_H_to_D ~dst_offset:1000 ~dst:p ~src ()
+      with Invalid_argument _ -> ());
+  check "a log" (fun log ->
+      let log = Bigarray.array1_of_genarray log in
+      ignore (Module.load_ptx Ptx.text ~options:[ ERROR_LOG_BUFFER log ]));
+  check "pending" (fun src ->
+      let s = stream () in
+      Stream.memcpy_H_to_D ~dst:p ~src s;
+      Stream.synchronize s);
+  check "captured" (fun src ->
+      let s = stream () in
+      let graph = capture s (fun () -> Stream.memcpy_H_to_D ~dst:p ~src s) in
+      Graph.destroy graph)
+
 (* 5: the module and the kernel are dropped. *)
 let case_05 mode () =
   leaves_nothing (fun () ->
@@ -744,6 +775,7 @@ let () =
         @ [
             test "case 4: 200 buffers" (case_04 GLOBAL);
             test "host buffers of domains" host_buffers_of_domains;
+            test "calls that end keep nothing" calls_that_end_keep_nothing;
           ]
         @ each "case 5: module" case_05
         @ [
