@@ -566,6 +566,24 @@ let no_room_for_a_launch () =
           launch_failing "");
       check_healthy s)
 
+(* The same where no context is current: a launch needs none. *)
+let no_room_without_a_context () =
+  only_on_simulator (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
+      let trims () = Simulator.calls "cuDeviceGraphMemTrim" in
+      let before = trims () in
+      let launch () =
+        ignore (Simulator.fail "cuGraphLaunch@1=OUT_OF_MEMORY");
+        Fun.protect
+          ~finally:(fun () -> ignore (Simulator.fail ""))
+          (fun () -> Graph.launch exec s)
+      in
+      Domain.join (Domain.spawn launch);
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "launched" [ 1 ] (read p);
+      Alcotest.(check int) "given back" (before + 1) (trims ()))
+
 (* What was dropped goes at the next wait, if not before. *)
 let goes_at_a_wait () =
   only_on_simulator (fun () ->
@@ -792,6 +810,7 @@ let () =
           test "case 51: pressure" case_51_pressure;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
+          test "no room for a launch: no context" no_room_without_a_context;
           test "case 51: while capturing" case_51_capturing;
           test "gone at a wait" goes_at_a_wait;
           test "case 21: failing releases" case_21;
