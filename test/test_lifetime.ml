@@ -566,6 +566,35 @@ let no_room_for_a_launch () =
           launch_failing "");
       check_healthy s)
 
+(* Nor is kept what work of the stream has needed that is done, though nobody has waited for it. *)
+let no_room_but_done () =
+  only_on_simulator (fun () ->
+      let s = stream () and live () = Simulator.live "async" in
+      let leave_memory () =
+        let graph =
+          capture s (fun () -> ignore (Stream.mem_alloc s ~size_in_bytes:4096))
+        in
+        Graph.launch (Graph.instantiate graph) s
+      in
+      let p = device_ints 1 in
+      let next = Graph.instantiate (capture s (fun () -> incr s p)) in
+      gc_storm ();
+      Context.synchronize ();
+      let before = live () in
+      for _ = 1 to 5 do
+        leave_memory ()
+      done;
+      let done_ = Event.create () in
+      Event.record done_ s;
+      Event.synchronize done_;
+      Alcotest.(check int) "left" (before + 5) (live ());
+      ignore (Simulator.fail "cuGraphLaunch@1=OUT_OF_MEMORY");
+      Fun.protect
+        ~finally:(fun () -> ignore (Simulator.fail ""))
+        (fun () -> Graph.launch next s);
+      Alcotest.(check int) "given back" before (live ());
+      Stream.synchronize s)
+
 (* The same where no context is current: a launch needs none. *)
 let no_room_without_a_context () =
   only_on_simulator (fun () ->
@@ -810,6 +839,7 @@ let () =
           test "case 51: pressure" case_51_pressure;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
+          test "no room for a launch: done work" no_room_but_done;
           test "no room for a launch: no context" no_room_without_a_context;
           test "case 51: while capturing" case_51_capturing;
           test "gone at a wait" goes_at_a_wait;
