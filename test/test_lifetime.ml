@@ -118,6 +118,37 @@ let host_buffers_of_domains () =
       in
       List.init 4 (fun number -> Domain.spawn (work number)) |> List.iter Domain.join)
 
+(* A call that has done its work when it returns keeps nothing until the next call. *)
+let calls_that_end_keep_nothing () =
+  let p = device_ints 4 and gone = ref 0 in
+  let[@inline never] given call =
+    let host = Bigarray.(Genarray.create char c_layout [| 16 |]) in
+    Gc.finalise (fun _ -> Stdlib.incr gone) host;
+    call host
+  in
+  let check name call =
+    let before = !gone in
+    given call;
+    Gc.full_major ();
+    Alcotest.(check int) name (before + 1) !gone
+  in
+  check "H to D" (fun src -> Deviceptr.memcpy_H_to_D ~dst:p ~src ());
+  check "D to H" (fun dst -> Deviceptr.memcpy_D_to_H ~dst ~src:p ());
+  check "refused" (fun src ->
+      try Deviceptr.memcpy_H_to_D ~dst_offset:1000 ~dst:p ~src ()
+      with Invalid_argument _ -> ());
+  check "a log" (fun log ->
+      let log = Bigarray.array1_of_genarray log in
+      ignore (Module.load_ptx Ptx.text ~options:[ ERROR_LOG_BUFFER log ]));
+  check "pending" (fun src ->
+      let s = stream () in
+      Stream.memcpy_H_to_D ~dst:p ~src s;
+      Stream.synchronize s);
+  check "captured" (fun src ->
+      let s = stream () in
+      let graph = capture s (fun () -> Stream.memcpy_H_to_D ~dst:p ~src s) in
+      Graph.destroy graph)
+
 (* 5: the module and the kernel are dropped. *)
 let case_05 mode () =
   leaves_nothing (fun () ->
@@ -535,6 +566,53 @@ let no_room_for_a_launch () =
           launch_failing "");
       check_healthy s)
 
+(* Nor is kept what work of the stream has needed that is done, though nobody has waited for it. *)
+let no_room_but_done () =
+  only_on_simulator (fun () ->
+      let s = stream () and live () = Simulator.live "async" in
+      let leave_memory () =
+        let graph =
+          capture s (fun () -> ignore (Stream.mem_alloc s ~size_in_bytes:4096))
+        in
+        Graph.launch (Graph.instantiate graph) s
+      in
+      let p = device_ints 1 in
+      let next = Graph.instantiate (capture s (fun () -> incr s p)) in
+      gc_storm ();
+      Context.synchronize ();
+      let before = live () in
+      for _ = 1 to 5 do
+        leave_memory ()
+      done;
+      let done_ = Event.create () in
+      Event.record done_ s;
+      Event.synchronize done_;
+      Alcotest.(check int) "left" (before + 5) (live ());
+      ignore (Simulator.fail "cuGraphLaunch@1=OUT_OF_MEMORY");
+      Fun.protect
+        ~finally:(fun () -> ignore (Simulator.fail ""))
+        (fun () -> Graph.launch next s);
+      Alcotest.(check int) "given back" before (live ());
+      Stream.synchronize s)
+
+(* The same where no context is current: a launch needs none. *)
+let no_room_without_a_context () =
+  only_on_simulator (fun () ->
+      let s = stream () and p = device_ints 1 in
+      let exec = Graph.instantiate (capture s (fun () -> incr s p)) in
+      let trims () = Simulator.calls "cuDeviceGraphMemTrim" in
+      let before = trims () in
+      let launch () =
+        ignore (Simulator.fail "cuGraphLaunch@1=OUT_OF_MEMORY");
+        Fun.protect
+          ~finally:(fun () -> ignore (Simulator.fail ""))
+          (fun () -> Graph.launch exec s)
+      in
+      Domain.join (Domain.spawn launch);
+      Stream.synchronize s;
+      Alcotest.(check (list int)) "launched" [ 1 ] (read p);
+      Alcotest.(check int) "given back" (before + 1) (trims ()))
+
 (* What was dropped goes at the next wait, if not before. *)
 let goes_at_a_wait () =
   only_on_simulator (fun () ->
@@ -744,6 +822,7 @@ let () =
         @ [
             test "case 4: 200 buffers" (case_04 GLOBAL);
             test "host buffers of domains" host_buffers_of_domains;
+            test "calls that end keep nothing" calls_that_end_keep_nothing;
           ]
         @ each "case 5: module" case_05
         @ [
@@ -760,6 +839,8 @@ let () =
           test "case 51: pressure" case_51_pressure;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
+          test "no room for a launch: done work" no_room_but_done;
+          test "no room for a launch: no context" no_room_without_a_context;
           test "case 51: while capturing" case_51_capturing;
           test "gone at a wait" goes_at_a_wait;
           test "case 21: failing releases" case_21;

@@ -57,7 +57,8 @@ let launch exec stream =
   let status = Raw.graph_launch exec raw in
   let status =
     (* The memory that the graph allocates is taken now. *)
-    if status <> 0 && Status.made_room message status then Raw.graph_launch exec raw
+    if status <> 0 && Status.made_room ~stream:raw message status then
+      Raw.graph_launch exec raw
     else status
   in
   Status.check "Cuda.Graph.launch" message status

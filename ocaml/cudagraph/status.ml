@@ -128,20 +128,23 @@ let ready where message status =
 
 (* Whether it is worth to try again. Garbage may hold what is missing; it is not collected in the midst of
    a capture. *)
-let made_room message status =
+let made_room ?stream message status =
   status = out_of_memory
   && (not (Raw.captures_here ()))
   &&
   (ignore (Raw.detail ());
    call_hook message status;
+   (* Work that is done needs nothing any more, even if nobody has waited for it. *)
+   Option.iter (fun stream -> ignore (Raw.stream_query stream)) stream;
    Gc.full_major ();
    Raw.make_room ();
    true)
 
-let get_memory where message allocate =
+let get_memory ?stream where message allocate =
   let got =
     match allocate () with
-    | Error status when made_room message status -> get where message (allocate ())
+    | Error status when made_room ?stream message status ->
+        get where message (allocate ())
     | result -> get where message result
   in
   report_releases ();

@@ -25,12 +25,14 @@ val get : string -> string -> ('a, Raw.status) result -> 'a
 val ready : string -> string -> Raw.status -> bool
 (** {!check} for queries: [false] when the status is CUDA_ERROR_NOT_READY. *)
 
-val made_room : string -> Raw.status -> bool
+val made_room : ?stream:Raw.stream -> string -> Raw.status -> bool
 (** Whether a call that failed is to be made once more: memory was short, so that garbage
-    was collected and what it held given back. Never while this thread captures. *)
+    was collected and what it held given back, also what only work of [stream] that is
+    done has needed. Never while this thread captures. *)
 
-val get_memory : string -> string -> (unit -> ('a, Raw.status) result) -> 'a
-(** {!get} for allocations: when memory is short, collects garbage and tries once more,
-    unless this thread captures. *)
+val get_memory :
+  ?stream:Raw.stream -> string -> string -> (unit -> ('a, Raw.status) result) -> 'a
+(** {!get} for allocations: when memory is short, makes room as {!made_room} says and
+    tries once more. *)
 
 val pp_address : nativeint -> string

@@ -82,8 +82,9 @@ let launch_kernel_with func ~grid_dim_x ?(grid_dim_y = 1) ?(grid_dim_z = 1) ~blo
        block_dim_z shared_mem_bytes (Owner.raw stream) arguments)
 
 let mem_alloc stream ~size_in_bytes =
-  Status.get_memory "Cuda.Stream.mem_alloc" "cu_mem_alloc_async" (fun () ->
-      Raw.stream_mem_alloc (Owner.raw stream) size_in_bytes)
+  let stream = Owner.raw stream in
+  Status.get_memory ~stream "Cuda.Stream.mem_alloc" "cu_mem_alloc_async" (fun () ->
+      Raw.stream_mem_alloc stream size_in_bytes)
 
 let mem_free stream ptr =
   Status.check "Cuda.Stream.mem_free" "cu_mem_free_async"

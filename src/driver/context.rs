@@ -152,13 +152,25 @@ impl Context {
         Ok(device)
     }
 
-    /// Gives back the memory that the current context's device keeps for later launches of graphs.
+    /// Gives back the memory that devices keep for later launches of graphs: each that has a context here,
+    /// since work of any may be short of it on a thread where another context is current, or none.
     /// `cuDeviceGraphMemTrim`
-    pub fn trim_graph_memory() -> Result<()> {
-        let device = Context::current()?.device;
+    pub fn trim_graph_memory() {
+        let contexts: Vec<Arc<Context>> = {
+            let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+            let all = known.iter().flat_map(HashMap::values);
+            all.filter_map(Weak::upgrade).collect()
+        };
+        let alive = contexts.iter().filter(|context| context.is_alive());
+        let mut devices: Vec<i32> = alive.map(|context| context.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
         let _shield = Shield::harmless(Passing::By);
         let _waiting = Waiting::begin();
-        driver!(cuDeviceGraphMemTrim(device))
+        for device in devices {
+            // Each helps without the others.
+            let _ = driver!(cuDeviceGraphMemTrim(device));
+        }
     }
 
     /// A context by the driver's handle, whoever made it.

@@ -61,7 +61,7 @@ extern "C" fn cudagraph_h2d(
     // SAFETY: see above.
     let copied =
         blocking(|| unsafe { copy::copy_from_host(&destination, offset, at.cast(), size) });
-    drop(host);
+    host.forget();
     status(copied)
 }
 
@@ -79,7 +79,7 @@ extern "C" fn cudagraph_d2h(
     let (offset, size) = (to_int(offset), to_int(size) as usize);
     // SAFETY: see above.
     let copied = blocking(|| unsafe { copy::copy_to_host(at.0, &source, offset, size) });
-    drop(host);
+    host.forget();
     status(copied)
 }
 

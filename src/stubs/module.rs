@@ -19,7 +19,7 @@ extern "C" fn cudagraph_module_load(image: Value, options: Value, logs: Value) -
         // SAFETY: the log buffers are rooted until after the call, and bigarray data do not move.
         unsafe { Module::load(&image, &options) }
     });
-    drop(roots);
+    roots.into_iter().for_each(HostMemory::forget);
     value(loaded, alloc)
 }
 

@@ -12,6 +12,10 @@ use ocaml_interop::OCamlRuntime;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+extern "C" {
+    fn caml_alloc_shr(size: usize, tag: u32) -> Value;
+}
+
 /// Slots of the first array; each further one has twice as many.
 const FIRST: usize = 256;
 
@@ -67,24 +71,23 @@ impl Slot {
         FREE.push(self);
     }
 
-    /// A slot of a new array; `v` is valid before and may move.
-    fn grow(v: &mut Value) -> Slot {
+    /// A slot of a new array. Nothing is moved for it: stubs root one value while they hold others.
+    fn grow() -> Slot {
         let made = ARRAYS
             .iter()
             .take_while(|a| !a.load(Ordering::Acquire).is_null());
         let made = made.count();
         let size = FIRST << made;
         let links = (0..size).map(|_| AtomicU32::new(0)).collect();
-        let root = UnsafeCell::new(UNIT);
-        let array = Box::into_raw(Box::new(Array { root, links }));
-        // SAFETY: with the runtime lock held; `v` is registered while something is allocated, and the
-        // root as long as the array exists.
+        // SAFETY: with the runtime lock held; of all allocations only this one runs no collection. The
+        // block is filled before the garbage collector hears of it, and the root stays with the array.
         unsafe {
+            let block = caml_alloc_shr(size, 0);
+            std::slice::from_raw_parts_mut(block as *mut Value, size).fill(UNIT);
+            let root = UnsafeCell::new(block);
+            let array = Box::into_raw(Box::new(Array { root, links }));
             let root = (*array).root.get();
-            sys::caml_register_global_root(v);
-            *root = sys::caml_alloc(size, 0);
             sys::caml_register_generational_global_root(root);
-            sys::caml_remove_global_root(v);
             let none = std::ptr::null_mut();
             let order = Ordering::AcqRel;
             if ARRAYS[made]
@@ -94,7 +97,7 @@ impl Slot {
                 // Another domain was first.
                 sys::caml_remove_generational_global_root(root);
                 drop(Box::from_raw(array));
-                return FREE.pop().unwrap_or_else(|| Slot::grow(v));
+                return FREE.pop().unwrap_or_else(Slot::grow);
             }
         }
         let begin = (FIRST * ((1 << made) - 1)) as u32;
@@ -149,10 +152,10 @@ impl List {
 pub struct Root(Slot);
 
 impl Root {
-    /// Keeps `v`, a valid value of the moment.
-    pub fn new(runtime: &OCamlRuntime, mut v: Value) -> Root {
+    /// Keeps `v`, a valid value of the moment. Moves no value.
+    pub fn new(runtime: &OCamlRuntime, v: Value) -> Root {
         sweep(runtime);
-        let slot = FREE.pop().unwrap_or_else(|| Slot::grow(&mut v));
+        let slot = FREE.pop().unwrap_or_else(Slot::grow);
         slot.set(v);
         Root(slot)
     }

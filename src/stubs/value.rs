@@ -172,6 +172,11 @@ impl HostMemory {
         }
     }
 
+    /// Lets go of the bigarray at once.
+    pub fn forget(self) {
+        self.root.forget(runtime());
+    }
+
     /// What keeps the memory alive.
     pub fn into_root(self) -> Arc<dyn Any + Send + Sync> {
         Arc::new(self.root)

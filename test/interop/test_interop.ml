@@ -400,6 +400,40 @@ let managed_parts () =
     Alcotest.(check bool) "let go" true (live () <= before + 1));
   ignore (Sys.opaque_identity other)
 
+(* Another domain moves values for as long as [f] runs. *)
+let while_values_move f =
+  let stop = Atomic.make false in
+  let mover =
+    Domain.spawn (fun () ->
+        while not (Atomic.get stop) do
+          Gc.minor ()
+        done)
+  in
+  let finally () =
+    Atomic.set stop true;
+    Domain.join mover
+  in
+  Fun.protect ~finally f
+
+(* To keep a value may need room for more of them; what else the call was given stays valid. *)
+let many_kept () =
+  let handle = Interop.func_handle (kernel "incr") in
+  let load_with_logs () =
+    let log _ = Bigarray.(Array1.create char c_layout 64) in
+    let options = List.init 8 (fun i -> Module.ERROR_LOG_BUFFER (log i)) in
+    ignore (Module.load_ptx Ptx.text ~options);
+    ignore (Sys.opaque_identity options)
+  in
+  let take i =
+    if i < 2000 && i mod 4 = 0 then load_with_logs ();
+    let name = "kernel number " ^ string_of_int i in
+    (name, Interop.func ~keep:(ref i) ~name handle)
+  in
+  let taken = while_values_move (fun () -> List.init 140_000 take) in
+  List.iter
+    (fun (name, func) -> Alcotest.(check string) "its name" name (Module.Func.name func))
+    taken
+
 let () =
   start ();
   Alcotest.run "interop"
@@ -433,6 +467,7 @@ let () =
           test "graphs and execs" graphs;
           test "functions, modules, events, contexts" functions_and_events;
           test "C stubs" from_c;
+          test "many kept values" many_kept;
           test "the thread's mode" thread_mode;
           test "wrong handles" wrong_handles;
         ] );
