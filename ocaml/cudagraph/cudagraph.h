@@ -15,6 +15,10 @@
 #define CUDAGRAPH_HANDLE(name) void *
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Cuda.Context.t */
 extern CUDAGRAPH_HANDLE(context) cudagraph_c_context(value context);
 
@@ -35,5 +39,9 @@ extern size_t cudagraph_c_deviceptr_size(value deviceptr);
 /* Cuda.Graph.t and Cuda.Graph.exec; NULL once destroyed. */
 extern CUDAGRAPH_HANDLE(graph) cudagraph_c_graph(value graph);
 extern CUDAGRAPH_HANDLE(graphExec) cudagraph_c_exec(value exec);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

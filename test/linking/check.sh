@@ -7,7 +7,7 @@ export CUDAGRAPH_DRIVER=sim
 unset DUNE_BUILD_DIR
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp ./*.ml ./other.rs "$work/"
+cp ./*.ml ./with_stubs.c ./other.rs "$work/"
 cd "$work"
 failed=0
 
@@ -82,6 +82,14 @@ library_of_user() { # a dune project with a library that uses ours
     echo 'let () = Cuda.init () let answer = 42' >project/lib/mine.ml
     echo ';; assert (Mine.answer = 42)' >>project/program.ml
 }
+stubs() { # stubs LANGUAGE FILE: a dune project whose own stubs include the header that is installed
+    rm -rf project && mkdir project && cp program.ml with_stubs.ml project/ && cp with_stubs.c "project/$2"
+    echo '(lang dune 3.0)' >project/dune-project
+    echo "(executable (name with_stubs) (libraries cudagraph.cuda) (foreign_stubs (language $1) (names with_stubs)))" \
+        >project/dune
+    echo 'include Program' >>project/with_stubs.ml
+    dune exec --root project --display=quiet ./with_stubs.exe
+}
 dune_top() {
     library_of_user
     (cd project && dune top --root . 2>/dev/null >../top.init) &&
@@ -114,6 +122,12 @@ way "plugin in a host with the library" plugin_of_user
 way "bytecode plugin" plugin_bytecode
 way "dune, profile dev" profile dev
 way "dune, profile release" profile release
+way "dune, stubs in C" stubs c with_stubs.c
+if echo '#include <cstddef>' | ${CXX:-g++} -E -x c++ - >/dev/null 2>&1; then
+    way "dune, stubs in C++" stubs cxx with_stubs.cpp
+else
+    echo "linking: dune, stubs in C++: skipped, there is no C++ compiler"
+fi
 way "dune top" dune_top
 if ocamlfind query utop >/dev/null 2>&1; then
     way "dune utop" dune_utop
