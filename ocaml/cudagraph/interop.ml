@@ -3,6 +3,12 @@ let handle_of_int64 n = Int64.to_nativeint (Unsigned.UInt64.to_int64 n)
 
 (* No driver function stands for taking a handle in: the first one asked is named. *)
 let taken name message result = Status.get (where name) message result
+
+(* What is owned here needs nothing that keeps it, and would outlive it until it is destroyed. *)
+let check_whose name own keep =
+  if own && Option.is_some keep then
+    invalid_arg (where name ^ ": own and keep exclude each other")
+
 let device_handle (device : Device.t) : int = device
 let device number = taken "device" "cu_device_get_count" (Raw_interop.take_device number)
 let context_handle = Raw.ctx_address
@@ -10,6 +16,7 @@ let context handle = taken "context" "cu_ctx_get_device" (Raw_interop.take_conte
 let stream_handle stream = Raw_interop.share_stream (Owner.raw stream)
 
 let stream ?(own = false) ?keep handle =
+  check_whose "stream" own keep;
   Owner.of_raw
     (taken "stream" "cu_stream_get_ctx" (Raw_interop.take_stream handle own keep))
 
@@ -19,6 +26,7 @@ let deviceptr_uint64 ptr =
   Unsigned.UInt64.of_int64 (Int64.of_nativeint (Raw.ptr_address ptr))
 
 let deviceptr_by name ?(own = false) ?keep ~size_in_bytes address =
+  check_whose name own keep;
   taken name "cu_pointer_get_attribute"
     (Raw_interop.take_memory address size_in_bytes own keep)
 
@@ -30,6 +38,7 @@ let deviceptr_of_uint64 ?own ?keep ~size_in_bytes address =
 let module_handle = Raw.module_address
 
 let module_ ?(own = false) ?keep handle =
+  check_whose "module_" own keep;
   taken "module_" "cu_ctx_get_current" (Raw_interop.take_module handle own keep)
 
 let func_handle = Raw_interop.func_address
@@ -40,6 +49,7 @@ let func ?keep ~name handle =
 let event_handle = Raw_interop.share_event
 
 let event ?(own = false) ?keep handle =
+  check_whose "event" own keep;
   taken "event" "cu_ctx_get_current" (Raw_interop.take_event handle own keep)
 
 let graph_handle graph = (Raw.graph_info graph).address

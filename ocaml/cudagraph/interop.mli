@@ -6,10 +6,12 @@
     {b In.} A handle of another library becomes a value. It stays that library's, and is
     never destroyed here, unless [~own:true] and the call returns. [?keep] is any OCaml
     value that keeps the handle valid: it stays alive as long as the program, pending or
-    captured work needs the handle. Do not give what refers back to the new value: neither
-    would ever go. A handle is trusted: the driver does not check it, so a wrong one may
-    crash the process. Where the driver cannot tell the context of a handle, the current
-    one is taken. All of them raise [Invalid_argument] for a handle of 0.
+    captured work needs the handle; that of a graph or exec, also what its work uses, as
+    long as the graph, its execs and their launches. Only these two take it together with
+    [~own:true]. Do not give what refers back to the new value: neither would ever go. A
+    handle is trusted: the driver does not check it, so a wrong one may crash the process.
+    Where the driver cannot tell the context of a handle, the current one is taken. All of
+    them raise [Invalid_argument] for a handle of 0.
 
     {b Captures.} Work on a stream whose capture another library has begun goes into that
     capture, and what it uses is kept by that library's graph. {!stream_handle} and

@@ -85,15 +85,15 @@ pub fn event(handle: usize, whose: Whose) -> Result<Arc<Event>> {
 }
 
 /// A graph, instantiated in the current context. `cuGraphGetNodes`
-pub fn graph(handle: usize, whose: Whose) -> Result<Arc<Graph>> {
+pub fn graph(handle: usize, ours: bool, keep: Option<Shared>) -> Result<Arc<Graph>> {
     not_null("graph", handle)?;
-    Graph::foreign(handle, Context::current()?, whose)
+    Graph::foreign(handle, Context::current()?, ours, keep)
 }
 
 /// An executable graph, launched on streams of the current context.
-pub fn exec(handle: usize, whose: Whose) -> Result<Arc<Exec>> {
+pub fn exec(handle: usize, ours: bool, keep: Option<Shared>) -> Result<Arc<Exec>> {
     not_null("exec", handle)?;
-    Ok(Exec::foreign(handle, Context::current()?, whose))
+    Ok(Exec::foreign(handle, Context::current()?, ours, keep))
 }
 
 /// A context that another library made. `cuCtxGetDevice`

@@ -5,7 +5,6 @@
 use super::capture;
 use super::context::Context;
 use super::family::Family;
-use super::foreign::Whose;
 use super::gate::{Passing, Shield, ThreadMode};
 use super::pressure::Waiting;
 use super::release::{self, Drain, Release};
@@ -44,12 +43,13 @@ struct LiveGraph {
     context: Arc<Context>,
     keep: Arc<KeepSet>,
     family: Family,
-    whose: Whose,
+    /// Whether it is destroyed here; else by another library.
+    ours: bool,
 }
 
 impl Drop for LiveGraph {
     fn drop(&mut self) {
-        if self.handle != 0 && self.whose.is_ours() {
+        if self.handle != 0 && self.ours {
             let (context, family) = (self.context.clone(), self.family.clone());
             release::queue(Release::Graph(self.handle, context, family));
         }
@@ -76,21 +76,27 @@ impl Graph {
             context,
             keep: Arc::new(keep),
             family: Family::of_its_own(),
-            whose: Whose::Ours,
+            ours: true,
         };
         let nodes = count_nodes(handle)?;
         Ok(Graph::holding(live, nodes))
     }
 
-    /// A graph that another library made. Where this fails, it stays that library's.
-    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Result<Arc<Graph>> {
+    /// A graph that another library made, and what it and its execs need, if that was given. Where this
+    /// fails, it stays that library's.
+    pub fn foreign(
+        handle: usize,
+        context: Arc<Context>,
+        ours: bool,
+        keep: Option<Shared>,
+    ) -> Result<Arc<Graph>> {
         let nodes = count_nodes(handle)?;
         let live = LiveGraph {
             handle,
             context,
-            keep: Arc::new(KeepSet::of_unknown_work()),
+            keep: Arc::new(KeepSet::of_unknown_work(keep)),
             family: Family::unknown(),
-            whose,
+            ours,
         };
         Ok(Graph::holding(live, nodes))
     }
@@ -138,7 +144,7 @@ impl Graph {
             keep: graph.keep.clone(),
             family: graph.family.clone(),
             auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
-            whose: Whose::Ours,
+            ours: true,
         };
         Ok(Arc::new(Exec {
             slot: Mutex::new(Some(Arc::new(live))),
@@ -150,7 +156,7 @@ impl Graph {
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
         let mut slot = self.lock();
-        if slot.as_ref().is_some_and(|graph| !graph.whose.is_ours()) {
+        if slot.as_ref().is_some_and(|graph| !graph.ours) {
             return Err(Error::invalid(
                 "the graph is borrowed; its owner destroys it",
             ));
@@ -207,13 +213,14 @@ struct LiveExec {
     weight: u64,
     /// Whether a launch first frees what the last one has allocated.
     auto_free: bool,
-    whose: Whose,
+    /// Whether it is destroyed here; else by another library.
+    ours: bool,
 }
 
 impl Drop for LiveExec {
     fn drop(&mut self) {
         let handle = *self.handle.get_mut();
-        if handle != 0 && self.whose.is_ours() {
+        if handle != 0 && self.ours {
             let (context, family) = (self.context.clone(), self.family.clone());
             release::queue(Release::Exec(handle, context, family));
         }
@@ -240,18 +247,23 @@ impl LiveExec {
 }
 
 impl Exec {
-    /// An exec that another library made.
-    pub fn foreign(handle: usize, context: Arc<Context>, whose: Whose) -> Arc<Exec> {
+    /// An exec that another library made, and what it needs, if that was given.
+    pub fn foreign(
+        handle: usize,
+        context: Arc<Context>,
+        ours: bool,
+        keep: Option<Shared>,
+    ) -> Arc<Exec> {
         let live = LiveExec {
             handle: AtomicUsize::new(handle),
             warm: AtomicBool::new(false),
             // Nobody has said how large it is.
             weight: 64,
             context,
-            keep: Arc::new(KeepSet::of_unknown_work()),
+            keep: Arc::new(KeepSet::of_unknown_work(keep)),
             family: Family::unknown(),
             auto_free: false,
-            whose,
+            ours,
         };
         Arc::new(Exec {
             slot: Mutex::new(Some(Arc::new(live))),
@@ -321,7 +333,7 @@ impl Exec {
     pub fn destroy(&self) -> Result<()> {
         library::ready()?;
         let mut slot = self.lock();
-        if slot.as_ref().is_some_and(|exec| !exec.whose.is_ours()) {
+        if slot.as_ref().is_some_and(|exec| !exec.ours) {
             return Err(Error::invalid(
                 "the exec is borrowed; its owner destroys it",
             ));

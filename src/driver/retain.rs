@@ -203,12 +203,14 @@ pub struct KeepSet {
 }
 
 impl KeepSet {
-    /// Nothing, for work that another library has captured: it may do anything.
-    pub fn of_unknown_work() -> KeepSet {
-        KeepSet {
+    /// For work that another library has captured, which may do anything: what it was given to keep.
+    pub fn of_unknown_work(kept: Option<Shared>) -> KeepSet {
+        let mut keep = KeepSet {
             copies_host_memory: true,
             ..KeepSet::default()
-        }
+        };
+        keep.retain(kept.into_iter().map(Operand::Shared).collect());
+        keep
     }
 
     /// Whether an owner is held.

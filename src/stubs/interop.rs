@@ -10,20 +10,23 @@ use crate::driver::foreign::{self, Whose};
 use crate::driver::graph::{Exec, Graph};
 use crate::driver::memory::Allocation;
 use crate::driver::module::{Function, Module};
-use crate::driver::retain::Operand;
+use crate::driver::retain::{Operand, Shared};
 use crate::driver::{device, Error};
 use ocaml::sys::Value;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// Whose a handle is, from `own : bool` and `keep : 'a option`.
+/// What keeps a handle alive, from `keep : 'a option`.
+fn given(kept: Value) -> Option<Shared> {
+    // SAFETY: `Some x` is a block with one field.
+    (kept != UNIT).then(|| unsafe { keep(field(kept, 0)) })
+}
+
+/// Whose a handle is, from `own : bool` and `keep : 'a option`, which OCaml does not give together.
 fn whose(own: Value, kept: Value) -> Whose {
     match to_bool(own) {
         true => Whose::Ours,
-        false => Whose::Theirs {
-            // SAFETY: `Some x` is a block with one field.
-            _keep: (kept != UNIT).then(|| unsafe { keep(field(kept, 0)) }),
-        },
+        false => Whose::Theirs { _keep: given(kept) },
     }
 }
 
@@ -49,8 +52,20 @@ taker!(cudagraph_take_stream, foreign::stream, |stream| alloc(
 ));
 taker!(cudagraph_take_module, foreign::module, alloc);
 taker!(cudagraph_take_event, foreign::event, alloc);
-taker!(cudagraph_take_graph, foreign::graph, alloc);
-taker!(cudagraph_take_exec, foreign::exec, alloc);
+
+/// Likewise for what holds work of its own, which needs what is kept even if the handle is ours.
+macro_rules! work_taker {
+    ($name:ident, $take:path) => {
+        #[no_mangle]
+        extern "C" fn $name(h: Value, own: Value, kept: Value) -> Value {
+            let (handle, ours, keep) = (handle(h), to_bool(own), given(kept));
+            value(blocking(move || $take(handle, ours, keep)), alloc)
+        }
+    };
+}
+
+work_taker!(cudagraph_take_graph, foreign::graph);
+work_taker!(cudagraph_take_exec, foreign::exec);
 
 #[no_mangle]
 extern "C" fn cudagraph_take_context(h: Value) -> Value {

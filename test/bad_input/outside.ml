@@ -58,7 +58,10 @@ let nvrtc =
   ]
 
 let interop ~here =
-  let s = stream () and p = device_ints 4 in
+  let s = stream () and p = device_ints 4 and e = Event.create () and m = code () in
+  let both name call =
+    row ("Interop." ^ name) "own and keep" (invalid [ "own and keep" ]) call
+  in
   let zero name call = row ("Interop." ^ name) "handle 0" (invalid [ "0" ]) call in
   let device wrong parts n =
     row "Interop.device" wrong (invalid parts) (fun () -> Interop.device n)
@@ -101,6 +104,18 @@ let interop ~here =
         zero "event" (fun () -> ignore (Interop.event 0n));
         zero "graph" (fun () -> ignore (Interop.graph 0n));
         zero "exec" (fun () -> ignore (Interop.exec 0n));
+        both "stream" (fun () ->
+            Interop.(ignore (stream ~own:true ~keep:p (stream_handle s))));
+        both "event" (fun () ->
+            Interop.(ignore (event ~own:true ~keep:p (event_handle e))));
+        both "module_" (fun () ->
+            Interop.(ignore (module_ ~own:true ~keep:p (module_handle m))));
+        both "deviceptr" (fun () ->
+            ignore (Interop.deviceptr ~own:true ~keep:p ~size_in_bytes:16 address));
+        both "deviceptr_of_uint64" (fun () ->
+            let address = Interop.deviceptr_uint64 p in
+            ignore
+              (Interop.deviceptr_of_uint64 ~own:true ~keep:p ~size_in_bytes:16 address));
         row "Interop.stream" "one of the driver's own streams"
           (invalid [ "stream handle 2" ]) (fun () -> Interop.stream 2n);
         array "too many bytes" [ "20 bytes"; "16 bytes" ] [| 5 |];

@@ -98,6 +98,37 @@ let kept_values () =
   Alcotest.(check bool) "let go with it" true !gone;
   ok "never freed by us" (other_free address)
 
+(* What a graph of another library needs, its execs need when it is gone. *)
+let kept_with_their_graph () =
+  let s = stream () in
+  let handle = Interop.stream_handle s in
+  let use own =
+    let value, gone = watched () in
+    let address = other_memory 4 in
+    let p = Interop.deviceptr ~size_in_bytes:4 address in
+    Deviceptr.memset_d32 p (Unsigned.UInt32.of_int 3) ~length:1;
+    ok "begin" (other_begin_capture handle);
+    incr s p;
+    let theirs = other_end_capture handle in
+    let exec = Graph.instantiate (Interop.graph ~own ~keep:value theirs) in
+    collect ();
+    Alcotest.(check bool) "kept by the exec" false !gone;
+    Graph.launch exec s;
+    Stream.synchronize s;
+    Alcotest.(check (list int)) "computed" [ 4 ] (read p);
+    Graph.exec_destroy exec;
+    if not own then ok "template" (other_graph_destroy theirs);
+    (address, gone)
+  in
+  List.iter
+    (fun own ->
+      let address, gone = use own in
+      collect ();
+      collect ();
+      Alcotest.(check bool) "let go with it" true !gone;
+      ok "freed" (other_free address))
+    [ false; true ]
+
 let memory () =
   let address = other_memory 16 in
   let p = Interop.deviceptr ~size_in_bytes:16 address in
@@ -448,6 +479,7 @@ let () =
         [
           test "borrowed and taken over" memory;
           test "a value that keeps it" kept_values;
+          test "a value that keeps a graph's work" kept_with_their_graph;
           test "managed" managed;
           test "parts of managed memory" managed_parts;
         ] );
