@@ -49,7 +49,8 @@ type jit_option =
       (** The least number of threads of a block to compile for. Not together with
           [TARGET]. *)
   | WALL_TIME of { milliseconds : float }
-      (** The time that compiling took; set by the driver. *)
+      (** Asks the driver for the time that compiling took. The answer is not seen here,
+          as in cudajit; what is given does not matter. *)
   | INFO_LOG_BUFFER of log  (** Receives what the compiler tells. *)
   | ERROR_LOG_BUFFER of log  (** Receives the compiler's errors. *)
   | OPTIMIZATION_LEVEL of int  (** 0 to 4; 4 if not given. *)
