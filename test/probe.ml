@@ -46,7 +46,14 @@ let () =
       done;
       Stream.synchronize s;
       Printf.printf "after 3 launches: %s\n"
-        (String.concat " " (List.map string_of_int (Support.read p)))
+        (String.concat " " (List.map string_of_int (Support.read p)));
+      (* It cannot tell that arguments are missing. *)
+      for _ = 1 to 100 do
+        Support.run (Lazy.force Support.incr_kernel) s [ Tensor p ];
+        Support.run (Lazy.force Support.incr_kernel) s []
+      done;
+      Stream.synchronize s;
+      Printf.printf "missing ones are 0: %d\n" (List.hd (Support.read p))
   | "before-init" ->
       report (fun () -> ignore (Device.get_count ()));
       report (fun () -> ignore (Stream.create ()));

@@ -54,7 +54,7 @@ val memcpy_H_to_D :
     Driver: [cuMemcpyHtoDAsync]. *)
 
 (** Arguments of a kernel. Where the driver can tell (CUDA 12.4 and newer), their number
-    and sizes are checked against the kernel. *)
+    and sizes are checked against the kernel; elsewhere missing ones are 0. *)
 type kernel_param =
   | Tensor of Deviceptr.t  (** The address of device memory. *)
   | Tensor_at of Deviceptr.region

@@ -79,6 +79,12 @@ pub struct Launch<'a> {
     pub arguments: &'a [Argument<'a>],
 }
 
+/// More parameters than a kernel has, whose limit is their size, unless most are smaller than 8 bytes.
+const MOST_PARAMETERS: usize = 4096;
+
+/// What a driver reads that cannot tell how many arguments are missing: as large as all parameters may be.
+static ZEROS: [u64; 4096] = [0; 4096];
+
 /// The arguments as the driver reads them: the words of scalars, and where each argument is. Filled in
 /// place: it is too large to be moved at every launch.
 #[derive(Default)]
@@ -228,6 +234,11 @@ impl<'a> Launch<'a> {
                 Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
                 _ => std::ptr::from_mut(word).cast(),
             });
+        }
+        if self.function.get().parameters().is_none() {
+            // The driver reads as many as the kernel has, which nobody could compare.
+            let most = MOST_PARAMETERS.max(places.len());
+            places.resize(most, ZEROS.as_ptr().cast_mut().cast());
         }
         let [gx, gy, gz] = self.grid.map(|n| n as u32);
         let [bx, by, bz] = self.block.map(|n| n as u32);
