@@ -134,8 +134,10 @@ let made_room ?stream message status =
   &&
   (ignore (Raw.detail ());
    call_hook message status;
-   (* Work that is done needs nothing any more, even if nobody has waited for it. *)
+   (* Work that is done needs nothing any more, even if nobody has waited for it. The stream may be of
+      another context than the current one. *)
    Option.iter (fun stream -> ignore (Raw.stream_query stream)) stream;
+   ignore (Raw.ctx_synchronize ());
    Gc.full_major ();
    Raw.make_room ();
    true)
