@@ -88,8 +88,10 @@ val launch_kernel :
     dynamic shared memory of a block in bytes, for which a kernel that needs more than the
     usual 48 KiB is told so. Raises [Invalid_argument], naming the argument and its limit,
     for what the device or the kernel does not admit, and for a kernel that was loaded
-    into another context than the stream's. Blocks, without stopping other domains, when
-    the launch queue is full. Driver: [cuLaunchKernel]. *)
+    into another context than the stream's. Memory of another device is passed on: without
+    [Context.enable_peer_access] the kernel's access to it is illegal, which ends the
+    context. Blocks, without stopping other domains, when the launch queue is full.
+    Driver: [cuLaunchKernel]. *)
 
 val memcpy_D_to_H_unsafe :
   dst:unit Ctypes.ptr -> src:Deviceptr.t -> size_in_bytes:int -> t -> unit

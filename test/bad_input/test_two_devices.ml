@@ -237,6 +237,19 @@ let context_first ~there () =
   (* The other device goes on. *)
   check_healthy (stream ())
 
+(* A kernel of device 0 without access to the memory of device 1: the context is lost, and says so. *)
+let no_access () =
+  let q = numbers (Context.get_primary (ordinal 1)) 1 in
+  let s = stream () in
+  incr s q;
+  check
+    [
+      row "Stream.synchronize" "a kernel used memory of a device without access"
+        (fails "ILLEGAL_ADDRESS" "cu_stream_synchronize" []) (fun () ->
+          Stream.synchronize s);
+    ];
+  Alcotest.(check bool) "it can tell" false (Context.is_usable (Context.get_current ()))
+
 let () =
   Unix.putenv "CUDAGRAPH_SIM_DEVICES" "2";
   start ();
@@ -261,5 +274,5 @@ let () =
             test "finalizers anywhere" (finalisation ~there);
             test "the context goes first" (context_first ~there);
           ] );
-        ("end", [ no_misuse ]);
+        ("end", [ no_misuse; test "no access to a device" no_access ]);
       ]
