@@ -595,29 +595,6 @@ let no_room_but_done () =
       Alcotest.(check int) "given back" before (live ());
       Stream.synchronize s)
 
-(* Ordinary memory, too, waits for nothing else than the work that uses it. *)
-let no_room_but_pending () =
-  only_on_simulator (fun () ->
-      let s = stream () and copy = kernel "copy" and p = device_ints 1 in
-      gc_storm ();
-      Context.synchronize ();
-      let before = Simulator.live "memory" in
-      let[@inline never] leave_memory i =
-        run copy ~threads:1 s [ Tensor p; Tensor (device_ints ~value:i 1); Int 1 ]
-      in
-      List.iter leave_memory [ 1; 2; 3; 4; 5 ];
-      ignore (Simulator.fail "cuMemAlloc@1=OUT_OF_MEMORY");
-      let q =
-        Fun.protect
-          ~finally:(fun () -> ignore (Simulator.fail ""))
-          (fun () -> Deviceptr.mem_alloc ~size_in_bytes:4)
-      in
-      Alcotest.(check int) "one more" (before + 1) (Simulator.live "memory");
-      Deviceptr.mem_free q;
-      incr s p;
-      Stream.synchronize s;
-      Alcotest.(check (list int)) "all was done" [ 6 ] (read p))
-
 (* The same where no context is current: a launch needs none. *)
 let no_room_without_a_context () =
   only_on_simulator (fun () ->
@@ -862,7 +839,6 @@ let () =
           test "case 51: pressure" case_51_pressure;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
-          test "no room but pending work" no_room_but_pending;
           test "no room for a launch: done work" no_room_but_done;
           test "no room for a launch: no context" no_room_without_a_context;
           test "case 51: while capturing" case_51_capturing;

@@ -134,10 +134,9 @@ let made_room ?stream message status =
   &&
   (ignore (Raw.detail ());
    call_hook message status;
-   (* Work that is done needs nothing any more, even if nobody has waited for it. The stream may be of
-      another context than the current one. *)
+   (* Work that is done needs nothing any more, even if nobody has waited for it. Nor is it waited for here:
+      it may need what this thread does next. *)
    Option.iter (fun stream -> ignore (Raw.stream_query stream)) stream;
-   ignore (Raw.ctx_synchronize ());
    Gc.full_major ();
    Raw.make_room ();
    true)
