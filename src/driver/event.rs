@@ -96,7 +96,7 @@ impl Event {
     /// [`Stream::try_submit`].
     #[inline]
     pub fn try_record(event: Borrowed<Event>, stream: &Stream) -> Option<Result<()>> {
-        event.try_use(stream, event, |s| {
+        Event::try_use(event, stream, |s| {
             driver!(cuEventRecordWithFlags(event.raw(), s, 0))
         })
     }
@@ -104,26 +104,25 @@ impl Event {
     /// [`Event::wait`] at once, likewise.
     #[inline]
     pub fn try_wait(event: Borrowed<Event>, stream: &Stream) -> Option<Result<()>> {
-        event.try_use(stream, event, |s| {
+        Event::try_use(event, stream, |s| {
             driver!(cuStreamWaitEvent(s, event.raw(), 0)).map_err(|e| event.explain(e))
         })
     }
 
     #[inline]
     fn try_use(
-        &self,
+        event: Borrowed<Event>,
         stream: &Stream,
-        owner: Borrowed<Event>,
         call: impl FnOnce(sys::CUstream) -> Result<()>,
     ) -> Option<Result<()>> {
-        let _using = self.using.try_read().ok()?;
-        let ordinary = self.asking() == Passing::By
-            && self.context.is_alive()
-            && self.context.handle() == stream.context().handle();
+        let _using = event.using.try_read().ok()?;
+        let ordinary = event.asking() == Passing::By
+            && event.context.is_alive()
+            && event.context.handle() == stream.context().handle();
         if !ordinary {
             return None;
         }
-        stream.try_submit(1, |pending, at| pending.retain_owner(owner, at), call)
+        stream.try_submit(1, |pending, at| pending.retain_owner(event, at), call)
     }
 
     /// Records the event unless `refused`, which is told whether it would go into a capture. Whether

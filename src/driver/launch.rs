@@ -7,6 +7,7 @@ use super::retain::{Borrowed, KeepSet, Operand, Operands, PendingSet, Shared};
 use super::{driver, Error, Result};
 use cudarc::driver::sys;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::ffi::c_void;
 
 /// A kernel's parameter as the driver describes it.
@@ -79,11 +80,31 @@ pub struct Launch<'a> {
     pub arguments: &'a [Argument<'a>],
 }
 
-/// More parameters than a kernel has, whose limit is their size, unless most are smaller than 8 bytes.
+/// As many parameters as a kernel can have unless most are smaller than 8 bytes: their size is the limit.
 const MOST_PARAMETERS: usize = 4096;
 
 /// What a driver reads that cannot tell how many arguments are missing: as large as all parameters may be.
-static ZEROS: [u64; 4096] = [0; 4096];
+static ZEROS: [u64; MOST_PARAMETERS] = [0; MOST_PARAMETERS];
+
+/// The places of arguments, with those of zeros behind them: valid until this thread's next launch. They are
+/// laid out once a thread, since they are many.
+#[cold]
+fn before_zeros(places: &mut [*mut c_void]) -> *mut *mut c_void {
+    const ZERO: *mut c_void = ZEROS.as_ptr().cast_mut().cast();
+    thread_local! {
+        static FOLLOWED: RefCell<(Vec<*mut c_void>, usize)> =
+            RefCell::new((vec![ZERO; MOST_PARAMETERS], 0));
+    }
+    if places.len() >= MOST_PARAMETERS {
+        return places.as_mut_ptr();
+    }
+    FOLLOWED.with_borrow_mut(|(followed, used)| {
+        followed[..*used].fill(ZERO);
+        *used = places.len();
+        followed[..*used].copy_from_slice(places);
+        followed.as_mut_ptr()
+    })
+}
 
 /// The arguments as the driver reads them: the words of scalars, and where each argument is. Filled in
 /// place: it is too large to be moved at every launch.
@@ -235,13 +256,13 @@ impl<'a> Launch<'a> {
                 _ => std::ptr::from_mut(word).cast(),
             });
         }
-        if self.function.get().parameters().is_none() {
-            // The driver reads as many as the kernel has, which nobody could compare.
-            let most = MOST_PARAMETERS.max(places.len());
-            places.resize(most, ZEROS.as_ptr().cast_mut().cast());
-        }
         let [gx, gy, gz] = self.grid.map(|n| n as u32);
         let [bx, by, bz] = self.block.map(|n| n as u32);
+        // Without their number the driver reads as many as the kernel has, which nobody could compare.
+        let places = match self.function.get().parameters() {
+            Some(_) => places.as_mut_ptr(),
+            None => before_zeros(places),
+        };
         driver!(cuLaunchKernel(
             self.function.handle() as sys::CUfunction,
             gx,
@@ -252,7 +273,7 @@ impl<'a> Launch<'a> {
             bz,
             self.shared_bytes as u32,
             stream,
-            places.as_mut_ptr(),
+            places,
             std::ptr::null_mut(),
         ))
     }
@@ -413,6 +434,19 @@ mod tests {
             }
         }
         assert_eq!(fitting, 7);
+    }
+
+    #[test]
+    fn zeros_follow_the_places_of_arguments() {
+        let mut word = 7u64;
+        let place: *mut c_void = std::ptr::from_mut(&mut word).cast();
+        for count in [3, 1, 0, 2] {
+            let at = before_zeros(&mut vec![place; count]);
+            // SAFETY: the places, and a number behind each, are there until the next launch.
+            let read = |i| unsafe { *(*at.add(i)).cast::<u64>() };
+            assert!((0..count).all(|i| read(i) == 7));
+            assert!((count..MOST_PARAMETERS).all(|i| read(i) == 0));
+        }
     }
 
     #[test]

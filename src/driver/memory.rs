@@ -252,10 +252,13 @@ impl Allocation {
             }
             // It comes back with the next launch, so the value stays usable.
             Owner::Graph(memory) => return memory.free_by(give_back),
-            Owner::Here | Owner::Managed | Owner::Stream(_) | Owner::Nothing => {}
+            Owner::Nothing => {
+                self.life.free();
+                return Ok(());
+            }
+            Owner::Here | Owner::Managed | Owner::Stream(_) => {}
         }
         match self.life.free() {
-            Freeing::Now if self.address == 0 => Ok(()),
             Freeing::Now => give_back(self.address),
             Freeing::Later | Freeing::Again => Ok(()),
         }

@@ -18,7 +18,7 @@ let domains = setting "CUDAGRAPH_SOAK_DOMAINS" 8
 let most_growth_at_rest = 32 * 1024
 let most_growth_of_heap = 4 * 1024
 
-(* The tables of NVIDIA's driver double now and then: 6 MiB in 2 million captures (measured). *)
+(* The tables of NVIDIA's driver double now and then, one of them by 4 MiB (measured). *)
 let tables_of_the_driver = 4 * 1024
 let most_left_by_domains = 128
 let most_growth_at_work = 128 * 1024
