@@ -10,6 +10,7 @@ built=${DUNE_BUILD_DIR:-_build}/default
 rm -rf "$out"
 mkdir -p "$out"
 cp "$built/bench/ocaml/worker.exe" "$out/worker"
+cp "$built/bench/ocaml/scale.exe" "$out/scale"
 cp "$built/bench/compare/compare.exe" "$out/compare"
 cp "$target/release/cudagraph-bench-floor" "$out/floor"
 cp "$built/bench/libnull_driver.so" "$built/sim/libcudagraph_sim.so" "$out"

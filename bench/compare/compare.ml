@@ -1,13 +1,13 @@
 (* compare.exe [--smoke] [--rounds N] [--threads N] [--only MEASURE] [--python PYTHON] [--out FOLDER]
 
-   Runs the OCaml program, the floor and the Python peers beside this program, interleaved: each burst of
-   one is followed by the same burst of the others, so that all see the same clocks of CPU and GPU. Writes
+   Runs the OCaml program beside the floor, and then the Python peers beside the floor, interleaved: each burst
+   of one is followed by the same burst of the others, so that all see the same clocks of CPU and GPU. Writes
    results.tsv, table.md and chart.svg. *)
 
 open Bench_report
 
 let smoke = ref false
-let rounds = ref 3
+let rounds = ref 12
 let threads = ref 8
 let only = ref ""
 let python = ref "python3"
@@ -17,7 +17,9 @@ let peers = ref true
 let options =
   [
     ("--smoke", Arg.Set smoke, " few calls, to see that all of it works");
-    ("--rounds", Arg.Set_int rounds, "N start the programs anew N times (3)");
+    ( "--rounds",
+      Arg.Set_int rounds,
+      "N start the programs anew N times (12); the peers a third of it" );
     ("--threads", Arg.Set_int threads, "N threads of the part with several (8; 1: none)");
     ("--only", Arg.Set_string only, "MEASURE one measure alone, as launch_5");
     ("--python", Arg.Set_string python, "PYTHON for the peers (python3)");
@@ -30,12 +32,11 @@ let say fmt = Printf.ksprintf (fun line -> print_endline line) fmt
 
 type program = { label : string; path : string; arguments : string list }
 
-let own threads =
-  let arguments = [ "serve"; string_of_int threads ] in
-  [
-    { label = Result.floor; path = beside "floor"; arguments };
-    { label = Result.ours; path = beside "worker"; arguments };
-  ]
+let serving threads label name =
+  { label; path = beside name; arguments = [ "serve"; string_of_int threads ] }
+
+let floor threads = serving threads Result.floor "floor"
+let ours threads = serving threads Result.ours "worker"
 
 let python_exists () =
   Sys.command
@@ -100,40 +101,40 @@ let burst workers (measure : Measure.t) turn =
   let order = List.init count (fun i -> List.nth workers ((i + turn) mod count)) in
   List.filter_map (fun worker -> ask worker measure) order
 
+(* Starts the programs, and has the bursts of each measure. *)
 let round programs measures record =
   let workers = List.filter_map start programs in
   List.iter
     (fun (measure : Measure.t) ->
       (* What is made at the first request, and code that is loaded, is not looked at. *)
       ignore (burst workers measure 0);
-      for turn = 1 to measure.bursts do
-        record measure (burst workers measure turn)
-      done)
+      record measure
+        (List.init measure.bursts (fun turn -> burst workers measure (turn + 1))))
     measures;
   List.iter finish workers
 
 (* All rows of [measures] at this number of threads. *)
-let run ~threads programs measures =
-  let answers = Hashtbl.create 64 in
-  let record (measure : Measure.t) burst =
-    let base = (List.assoc Result.floor burst : Worker.answer).ns in
-    List.iter
-      (fun (label, answer) ->
-        Hashtbl.add answers (measure.name, label) (answer, max base 1e-3))
-      burst
+let run ~rounds ~threads programs measures =
+  let found = Hashtbl.create 64 in
+  let record (measure : Measure.t) bursts =
+    let of_program label =
+      match List.filter_map (List.assoc_opt label) bursts with
+      | [] -> ()
+      | answers -> Hashtbl.add found (measure.name, label) (Result.round answers)
+    in
+    List.iter (fun { label; _ } -> of_program label) programs
   in
-  for _ = 1 to !rounds do
+  for _ = 1 to rounds do
     round programs measures record
   done;
-  List.concat_map
-    (fun (measure : Measure.t) ->
-      List.filter_map
-        (fun { label; _ } ->
-          match Hashtbl.find_all answers (measure.name, label) with
-          | [] -> None
-          | bursts -> Some (Result.row measure ~threads ~program:label bursts))
-        programs)
-    measures
+  let row (measure : Measure.t) { label; _ } =
+    let rounds label = List.rev (Hashtbl.find_all found (measure.name, label)) in
+    match rounds label with
+    | [] -> None
+    | mine ->
+        Some (Result.row measure ~threads ~program:label mine ~base:(rounds Result.floor))
+  in
+  List.concat_map (fun measure -> List.filter_map (row measure) programs) measures
 
 (* Every measure must have a line of both of our programs. *)
 let check ~threads measures rows =
@@ -170,17 +171,26 @@ let main () =
   let measures = List.filter wanted measures in
   if measures = [] then failwith ("--only: there is no measure " ^ !only);
   let begun = Unix.gettimeofday () in
-  let alone = run ~threads:1 (own 1 @ peer_programs ()) measures in
+  let alone = run ~rounds:!rounds ~threads:1 [ floor 1; ours 1 ] measures in
   check ~threads:1 measures alone;
+  let peers =
+    match peer_programs () with
+    | [] -> []
+    | peers ->
+        let rounds = (!rounds + 2) / 3 in
+        run ~rounds ~threads:1 (floor 1 :: peers) measures
+        |> List.filter (fun (row : Result.row) -> row.program <> Result.floor)
+  in
   let together =
     if !threads = 1 then []
     else
       let measures = List.filter_map Measure.shared measures in
-      let rows = run ~threads:!threads (own !threads) measures in
+      let programs = [ floor !threads; ours !threads ] in
+      let rows = run ~rounds:!rounds ~threads:!threads programs measures in
       check ~threads:!threads measures rows;
       rows
   in
-  let rows = alone @ together in
+  let rows = alone @ peers @ together in
   let driver = try Hashtbl.find drivers Result.ours with Not_found -> "" in
   let subtitle = Printf.sprintf "%s; %s" driver (today ()) in
   write "results.tsv" (Result.tsv rows);

@@ -21,9 +21,9 @@ let all =
           make ~together:50
             (Printf.sprintf "launch_%d" n)
             (Printf.sprintf "launch_kernel, %d parameter%s" n (if n = 1 then "" else "s"))
-            400 40);
+            400 12);
       sizes
-        [ (1, 400, 40, 50); (10, 100, 40, 20); (100, 20, 40, 5); (1000, 4, 20, 0) ]
+        [ (1, 400, 12, 50); (10, 100, 12, 20); (100, 20, 12, 5); (1000, 4, 12, 0) ]
         (fun (n, count, bursts, together) ->
           make ~together (Printf.sprintf "graph_%d" n)
             (Printf.sprintf "Graph.launch, %d node%s" n (if n = 1 then "" else "s"))
@@ -34,35 +34,35 @@ let all =
           make
             (Printf.sprintf "capture_%d" n)
             (Printf.sprintf "capture, per node of %d" n)
-            count 20);
+            count 8);
       sizes
         [ (10, 20); (100, 5); (1000, 1) ]
         (fun (n, count) ->
           make
             (Printf.sprintf "instantiate_%d" n)
             (Printf.sprintf "instantiate, %d nodes" n)
-            count 20);
+            count 8);
       sizes
         [ (10, 20); (100, 4); (1000, 1) ]
         (fun (n, count) ->
           make
             (Printf.sprintf "stream_%d" n)
             (Printf.sprintf "%d kernels as a stream, with the wait" n)
-            count 20);
+            count 8);
       sizes
         [ (10, 20); (100, 10); (1000, 2) ]
         (fun (n, count) ->
           make
             (Printf.sprintf "replay_%d" n)
             (Printf.sprintf "%d kernels as a graph, with the wait" n)
-            count 20);
+            count 8);
       [
-        make ~together:50 "event_record" "event record" 400 30;
-        make ~together:50 "event_pair" "event record and wait" 200 30;
-        make "h2d" "copy of 1 KiB to the device, async" 200 30;
-        make "d2h" "copy of 1 KiB to the host, async" 100 30;
-        make "d2d" "copy of 1 KiB on the device, async" 200 30;
-        make ~together:50 "memset" "fill of 1 KiB, async" 200 30;
+        make ~together:50 "event_record" "event record" 400 10;
+        make ~together:50 "event_pair" "event record and wait" 200 10;
+        make "h2d" "copy of 1 KiB to the device, async" 200 10;
+        make "d2h" "copy of 1 KiB to the host, async" 100 10;
+        make "d2d" "copy of 1 KiB on the device, async" 200 10;
+        make ~together:50 "memset" "fill of 1 KiB, async" 200 10;
       ];
     ]
 

@@ -1,4 +1,21 @@
-(* What came out: one row for each measure, number of threads and program. *)
+(* What came out: one row for each measure, number of threads and program.
+
+   The unit is a round: processes that were started for it. Within a process the times hardly differ, and
+   between processes they do, by where their memory happens to be. *)
+
+type round = {
+  ns : float;  (** for one call: the median of the bursts *)
+  minor : float;  (** words for one call, likewise *)
+  major : float;
+}
+
+let round (bursts : Worker.answer list) =
+  let median part = (Stats.of_list (List.map part bursts)).median in
+  {
+    ns = median (fun (a : Worker.answer) -> a.ns);
+    minor = median (fun (a : Worker.answer) -> a.minor);
+    major = median (fun (a : Worker.answer) -> a.major);
+  }
 
 type row = {
   measure : string;
@@ -6,8 +23,8 @@ type row = {
   threads : int;
   program : string;
   ns : Stats.t;  (** for one call *)
-  ratio : Stats.t;  (** to the floor's burst next to it *)
-  bursts : int;
+  ratio : Stats.t;  (** to the floor, which ran beside it *)
+  rounds : int;
   minor : float;  (** words for one call, the median *)
   major : float;
 }
@@ -15,19 +32,25 @@ type row = {
 let floor = "floor"
 let ours = "cudagraph"
 
-let row (measure : Measure.t) ~threads ~program (bursts : (Worker.answer * float) list) =
-  let median part = (Stats.of_list (List.map part bursts)).median in
+(* [base] has the floor's rounds, the same number in the same order, but where the program broke down. *)
+let row (measure : Measure.t) ~threads ~program (rounds : round list) ~base =
+  let ratio (mine : round) (base : round) = mine.ns /. Float.max base.ns 1e-3 in
+  let rec ratios mine base =
+    match (mine, base) with
+    | mine :: rest, base :: others -> ratio mine base :: ratios rest others
+    | _ -> []
+  in
+  let stats part = Stats.of_list (List.map part rounds) in
   {
     measure = measure.name;
     title = measure.title;
     threads;
     program;
-    ns = Stats.of_list (List.map (fun ((a : Worker.answer), _) -> a.ns) bursts);
-    ratio =
-      Stats.of_list (List.map (fun ((a : Worker.answer), base) -> a.ns /. base) bursts);
-    bursts = List.length bursts;
-    minor = median (fun ((a : Worker.answer), _) -> a.minor);
-    major = median (fun ((a : Worker.answer), _) -> a.major);
+    ns = stats (fun r -> r.ns);
+    ratio = Stats.of_list (ratios rounds base);
+    rounds = List.length rounds;
+    minor = (stats (fun r -> r.minor)).median;
+    major = (stats (fun r -> r.major)).median;
   }
 
 let find rows ~measure ~threads ~program =
@@ -47,9 +70,9 @@ let tsv rows =
   let line row =
     Printf.sprintf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.4f\t%.4f\t%.4f\t%d\t%.2f\t%.2f\n"
       row.measure row.threads row.program row.ns.median row.ns.low row.ns.high
-      row.ratio.median row.ratio.low row.ratio.high row.bursts row.minor row.major
+      row.ratio.median row.ratio.low row.ratio.high row.rounds row.minor row.major
   in
-  "measure\tthreads\tprogram\tns\tns_q1\tns_q3\tratio\tratio_q1\tratio_q3\tbursts\tminor_words\tmajor_words\n"
+  "measure\tthreads\tprogram\tns\tns_q1\tns_q3\tratio\tratio_q1\tratio_q3\trounds\tminor_words\tmajor_words\n"
   ^ String.concat "" (List.map line rows)
 
 let time ns =
