@@ -148,18 +148,19 @@ impl Capture {
 }
 
 impl Capture {
-    /// Records work at once if nobody is in the way; nothing otherwise.
+    /// Records an operation at once if nobody is in the way; nothing otherwise. It is to have what it
+    /// uses kept before it makes its driver call.
+    #[inline]
     pub fn try_record(
         &self,
-        retain: impl FnOnce(&mut KeepSet) -> Result<()>,
-        call: impl FnOnce() -> Result<()>,
+        operation: impl FnOnce(&mut KeepSet) -> Option<Result<()>>,
     ) -> Option<Result<()>> {
         let mut recording = self.recording.try_lock().ok()?;
         if recording.ended {
             return None;
         }
         let _together = gate::try_together()?;
-        Some(retain(&mut recording.keep).and_then(|()| call()))
+        operation(&mut recording.keep)
     }
 
     /// Whether it was ended or closed.

@@ -336,6 +336,12 @@ impl Context {
         Ok(self.limits.get_or_init(|| limits))
     }
 
+    /// [`Context::limits`], if they were asked for.
+    #[inline]
+    pub fn known_limits(&self) -> Option<&Limits> {
+        self.limits.get()
+    }
+
     /// What is enqueued in it and not known to be done.
     pub fn backlog(&self) -> &Arc<Backlog> {
         &self.backlog

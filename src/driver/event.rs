@@ -122,7 +122,10 @@ impl Event {
         if !ordinary {
             return None;
         }
-        stream.try_submit(1, |pending, at| pending.retain_owner(event, at), call)
+        stream.try_submit(1, |pending, sequence, s| {
+            pending.retain_owner(event, sequence);
+            Some(call(s))
+        })
     }
 
     /// Records the event unless `refused`, which is told whether it would go into a capture. Whether

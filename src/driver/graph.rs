@@ -321,11 +321,10 @@ impl Exec {
             return None;
         }
         let handle = exec.handle.load(Ordering::Relaxed);
-        stream.try_submit(
-            exec.weight,
-            |pending, sequence| pending.retain_owner(Borrowed::of(exec), sequence),
-            |s| driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)),
-        )
+        stream.try_submit(exec.weight, |pending, sequence, s| {
+            pending.retain_owner(Borrowed::of(exec), sequence);
+            Some(driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)))
+        })
     }
 
     /// Destroys the exec now. Launches that are pending complete, and what they use stays until
@@ -349,6 +348,7 @@ impl Exec {
             return Ok(());
         }
         let _relaxed = ThreadMode::relaxed();
+        let _waiting = Waiting::begin();
         release::destroy_exec(handle, &exec.family)
     }
 

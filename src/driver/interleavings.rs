@@ -5,9 +5,9 @@
 //! `make test-loom`
 
 use super::life::{Freeing, Life};
-use super::pressure::Backlog;
+use super::pressure::{Backlog, Crossing};
 use super::queue::StreamState;
-use super::retain::{Operand, PendingSet, Shared};
+use super::retain::{Operand, Shared};
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
@@ -54,11 +54,11 @@ impl Drop for Used {
 
 fn submit(state: &StreamState, device: &Arc<Device>) {
     let mut queue = state.lock();
-    let retain = |pending: &mut PendingSet, sequence: u64| {
+    state.enqueue(&mut queue, 1, |pending, sequence| {
         let used: Shared = Arc::new(Used(device.clone(), sequence));
         pending.retain(&Operand::Shared(used), sequence);
-    };
-    state.enqueue(&mut queue, 1, retain, || device.tell());
+        device.tell();
+    });
 }
 
 fn synchronize(state: &StreamState, device: &Arc<Device>) {
@@ -120,9 +120,10 @@ fn a_resource_used_again_stays_until_its_last_use() {
                 for _ in 0..2 {
                     let mut queue = state.lock();
                     let operand = Operand::Shared(used.clone());
-                    let retain =
-                        |pending: &mut PendingSet, sequence| pending.retain(&operand, sequence);
-                    state.enqueue(&mut queue, 1, retain, || device.tell());
+                    state.enqueue(&mut queue, 1, |pending, sequence| {
+                        pending.retain(&operand, sequence);
+                        device.tell();
+                    });
                 }
             })
         };
@@ -183,5 +184,34 @@ fn memory_goes_back_once_and_not_while_it_is_held() {
             returned.fetch_add(1, Ordering::AcqRel);
         }
         assert_eq!(returned.load(Ordering::Acquire), 1);
+    });
+}
+
+/// Memory that one thread frees while another one launches at once, which holds nothing: it is given back
+/// once the launch is over, or the launch sees that it is dead.
+#[test]
+fn memory_does_not_go_back_during_a_launch_at_once() {
+    loom::model(|| {
+        let life = Arc::new(Life::begin());
+        let crossing = Arc::new(Crossing::<2>::new());
+        let returned = Arc::new(AtomicUsize::new(0));
+        let launcher = {
+            let (life, crossing, returned) = (life.clone(), crossing.clone(), returned.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let Some(_short) = crossing.begin_short(1) else {
+                        continue;
+                    };
+                    if !life.is_dead() {
+                        let returned = returned.load(Ordering::Relaxed);
+                        assert_eq!(returned, 0, "given back during a launch");
+                    }
+                }
+            })
+        };
+        assert_eq!(life.free(), Freeing::Now);
+        drop(crossing.begin_waiting());
+        returned.store(1, Ordering::Relaxed);
+        launcher.join().unwrap();
     });
 }

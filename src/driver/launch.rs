@@ -1,12 +1,16 @@
 //! Checking a kernel launch and laying out its arguments.
+//!
+//! Twice: [`Launch`] explains what is wrong with it and may wait; [`Layout`] takes a launch in which nothing
+//! is wrong, as nearly all are, in one pass over its arguments.
 
+use super::argument::Argument;
 use super::context::Context;
+use super::device::Limits;
 use super::memory::Allocation;
 use super::module::Function;
-use super::retain::{Borrowed, KeepSet, Operand, Operands, PendingSet, Shared};
+use super::retain::{Borrowed, KeepSet, Operand, Operands, Shared};
 use super::{driver, Error, Result};
 use cudarc::driver::sys;
-use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::c_void;
 
@@ -17,67 +21,261 @@ pub struct Parameter {
     pub size: usize,
 }
 
-/// One argument of a launch.
-#[derive(Clone, Copy)]
-pub enum Argument<'a> {
-    /// A device address inside an allocation.
-    Memory(Borrowed<'a, Allocation>, i64),
-    /// A C `int`, from an OCaml integer that may not fit.
-    Int(i64),
-    /// A C `size_t`.
-    SizeT(u64),
-    /// A C `float`.
-    Single(f32),
-    /// A C `double`.
-    Double(f64),
-    /// A scalar of one width.
-    Scalar(Scalar, u64),
-    /// The bytes of a C struct.
-    Bytes(&'a [u8]),
-}
-
-/// Scalars that are given by their width.
-#[derive(Clone, Copy, Debug)]
-pub enum Scalar {
-    /// 1 byte.
-    Int8,
-    /// 2 bytes.
-    Int16,
-    /// 4 bytes.
-    Int32,
-    /// 8 bytes.
-    Int64,
-    /// 2 bytes.
-    Half,
-    /// 2 bytes.
-    Bfloat16,
-    /// 8 bytes.
-    Address,
-}
-
-impl Scalar {
-    fn bytes(self) -> usize {
-        match self {
-            Scalar::Int8 => 1,
-            Scalar::Int16 | Scalar::Half | Scalar::Bfloat16 => 2,
-            Scalar::Int32 => 4,
-            Scalar::Int64 | Scalar::Address => 8,
-        }
-    }
-}
-
-/// A kernel launch in preparation.
-pub struct Launch<'a> {
-    /// The kernel.
-    pub function: Borrowed<'a, Function>,
+/// How many threads a launch has, and their memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
     /// Blocks in each direction.
     pub grid: [i64; 3],
     /// Threads of a block in each direction.
     pub block: [i64; 3],
     /// Dynamic shared memory of a block, bytes.
     pub shared_bytes: i64,
+}
+
+impl Shape {
+    /// Whether the device and the kernel can run it as they are.
+    #[inline]
+    fn fits(&self, function: &Function, limits: &Limits) -> bool {
+        let inside = |sizes: [i64; 3], limits: [u32; 3]| {
+            let [x, y, z] =
+                std::array::from_fn(|i| (sizes[i] as u64).wrapping_sub(1) < u64::from(limits[i]));
+            x & y & z
+        };
+        // Within the limits of a block the product is far from overflowing.
+        let [x, y, z] = self.block;
+        inside(self.grid, limits.grid)
+            && inside(self.block, limits.block)
+            && x * y * z <= i64::from(most_threads(function, limits))
+            && (self.shared_bytes == 0 || function.admits_shared(self.shared_bytes))
+    }
+
+    /// Refuses what the device or the kernel cannot run, and has the kernel admit the shared memory.
+    fn check(&self, function: &Function, limits: &Limits) -> Result<()> {
+        if self.fits(function, limits) {
+            return Ok(());
+        }
+        check_dimensions("grid_dim", self.grid, limits.grid)?;
+        check_dimensions("block_dim", self.block, limits.block)?;
+        let [x, y, z] = self.block;
+        let (threads, most) = (x * y * z, most_threads(function, limits));
+        if threads > i64::from(most) {
+            return Err(Error::invalid(format!(
+                "block_dim {x} x {y} x {z} is {threads} threads per block, and kernel {} can have at \
+                 most {most}",
+                function.name()
+            )));
+        }
+        function.admit_shared(self.shared_bytes, limits.shared_bytes)
+    }
+}
+
+/// Threads of a block that the kernel can have.
+fn most_threads(function: &Function, limits: &Limits) -> u32 {
+    match function.max_threads() {
+        0 => limits.block_threads,
+        kernel => kernel.min(limits.block_threads),
+    }
+}
+
+fn check_dimensions(what: &str, sizes: [i64; 3], limits: [u32; 3]) -> Result<()> {
+    for ((axis, size), limit) in ["x", "y", "z"].iter().zip(sizes).zip(limits) {
+        if size < 1 || size > i64::from(limit) {
+            return Err(Error::invalid(format!(
+                "{what}_{axis} {size} is not between 1 and {limit}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A kernel launch.
+pub struct Launch<'a> {
+    /// The kernel.
+    pub function: Borrowed<'a, Function>,
+    /// Its threads.
+    pub shape: Shape,
     /// In the order of the kernel's parameters.
     pub arguments: &'a [Argument<'a>],
+}
+
+impl Launch<'_> {
+    /// Refuses what the device or the kernel cannot run. The words of the arguments.
+    pub fn check(&self, context: &Context) -> Result<Vec<u64>> {
+        let function = self.function;
+        function.module().context().check_alive()?;
+        if function.module().is_outside(context) {
+            return Err(Error::invalid(format!(
+                "kernel {} was loaded into another context than that of the stream",
+                function.name()
+            )));
+        }
+        self.shape.check(function.get(), context.limits()?)?;
+        let parameters = function.parameters();
+        if let Some(parameters) = parameters {
+            if parameters.len() != self.arguments.len() {
+                return Err(Error::invalid(format!(
+                    "kernel {} takes {} arguments and got {}",
+                    function.name(),
+                    parameters.len(),
+                    self.arguments.len()
+                )));
+            }
+        }
+        let word = |(index, argument): (usize, &Argument)| {
+            let size = parameters.map(|p| p[index].size);
+            argument.word(size).map_err(|why| self.refuse(index, &why))
+        };
+        self.arguments.iter().enumerate().map(word).collect()
+    }
+
+    fn refuse(&self, index: usize, why: &str) -> Error {
+        Error::invalid(format!(
+            "argument {index} of kernel {}: {why}",
+            self.function.name()
+        ))
+    }
+
+    /// As how many ordinary launches it counts in the launch queue.
+    pub fn weight(&self) -> u64 {
+        let large = |argument: &Argument| matches!(argument, Argument::Bytes(b) if is_large(b));
+        match self.arguments.len() > MOST_AT_ONCE || self.arguments.iter().any(large) {
+            true => 2,
+            false => 1,
+        }
+    }
+
+    /// What the launch uses: the kernel's module and the memory among its arguments.
+    pub fn operands(&self) -> Result<Operands> {
+        let mut operands = Operands::new();
+        operands.push(Operand::Shared(self.function.module().clone() as Shared));
+        for (index, argument) in self.arguments.iter().enumerate() {
+            if let Argument::Memory(memory, _) = argument {
+                let operand = Operand::memory(&memory.share());
+                operands.push(operand.map_err(|e| self.refuse(index, &e.detail))?);
+            }
+        }
+        Ok(operands)
+    }
+
+    /// Makes the driver call, with the words that [`Launch::check`] has found.
+    pub fn enqueue(&self, words: &mut [u64], stream: sys::CUstream) -> Result<()> {
+        let place = |(word, argument): (&mut u64, &Argument)| match argument {
+            Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
+            _ => std::ptr::from_mut(word).cast(),
+        };
+        let mut places: Vec<_> = words.iter_mut().zip(self.arguments).map(place).collect();
+        // Without their number the driver reads as many as the kernel has, which nobody could compare.
+        let places = match self.function.parameters() {
+            Some(_) => places.as_mut_ptr(),
+            None => before_zeros(&mut places),
+        };
+        enqueue(self.function.get(), &self.shape, places, stream)
+    }
+}
+
+/// `cuLaunchKernel`; `places` are those of as many arguments as the kernel has parameters.
+#[inline]
+fn enqueue(
+    function: &Function,
+    shape: &Shape,
+    places: *mut *mut c_void,
+    stream: sys::CUstream,
+) -> Result<()> {
+    let [gx, gy, gz] = shape.grid.map(|n| n as u32);
+    let [bx, by, bz] = shape.block.map(|n| n as u32);
+    driver!(cuLaunchKernel(
+        function.handle() as sys::CUfunction,
+        gx,
+        gy,
+        gz,
+        bx,
+        by,
+        bz,
+        shape.shared_bytes as u32,
+        stream,
+        places,
+        std::ptr::null_mut(),
+    ))
+}
+
+/// Arguments of a launch at once; with more it is a large one.
+const MOST_AT_ONCE: usize = 32;
+
+/// Whether an argument makes a launch a large one, which takes more room in the launch queue.
+fn is_large(bytes: &[u8]) -> bool {
+    bytes.len() > 256
+}
+
+/// The arguments of a launch in which nothing is wrong, as the driver reads them. Filled in place, once.
+pub struct Layout {
+    words: [u64; MOST_AT_ONCE],
+    places: [*mut c_void; MOST_AT_ONCE],
+}
+
+impl Layout {
+    /// Without arguments yet.
+    #[inline]
+    pub fn empty() -> Layout {
+        Layout {
+            words: [0; MOST_AT_ONCE],
+            places: [std::ptr::null_mut(); MOST_AT_ONCE],
+        }
+    }
+
+    /// Launches the kernel, with each memory among the arguments retained first. Nothing if there is
+    /// anything to explain, or if `retain` refuses the memory: what it has retained by then does no harm.
+    #[inline]
+    pub fn launch<'a>(
+        &mut self,
+        function: &Function,
+        shape: &Shape,
+        mut arguments: impl Iterator<Item = Argument<'a>>,
+        mut retain: impl FnMut(Borrowed<'a, Allocation>) -> bool,
+        stream: sys::CUstream,
+    ) -> Option<Result<()>> {
+        let parameters = function.parameters()?;
+        if parameters.len() > MOST_AT_ONCE {
+            return None;
+        }
+        let rooms = self.words.iter_mut().zip(&mut self.places);
+        for (parameter, (word, place)) in parameters.iter().zip(rooms) {
+            let argument = arguments.next()?;
+            *word = argument.fitting_word(parameter.size)?;
+            *place = std::ptr::from_mut(word).cast();
+            match argument {
+                Argument::Memory(memory, _) if !retain(memory) => return None,
+                Argument::Bytes(bytes) if is_large(bytes) => return None,
+                Argument::Bytes(bytes) => *place = bytes.as_ptr().cast_mut().cast(),
+                _ => {}
+            }
+        }
+        if arguments.next().is_some() {
+            return None;
+        }
+        Some(enqueue(function, shape, self.places.as_mut_ptr(), stream))
+    }
+}
+
+/// Whether a launch at once may use a kernel in this shape on a stream of `context`.
+#[inline]
+pub fn is_plain(function: &Function, shape: &Shape, context: &Context) -> bool {
+    function.module().context().handle() == context.handle()
+        && context
+            .known_limits()
+            .is_some_and(|limits| shape.fits(function, limits))
+}
+
+/// Has a capture keep memory; false if the user has freed it.
+#[inline]
+pub fn keep(memory: Borrowed<Allocation>, set: &mut KeepSet) -> bool {
+    // What is held already may have been freed by the user since.
+    if !memory.is_freed() && set.holds(memory) {
+        return true;
+    }
+    Operand::memory(&memory.share()).is_ok_and(|operand| {
+        set.retain_one(operand);
+        true
+    })
 }
 
 /// As many parameters as a kernel can have unless most are smaller than 8 bytes: their size is the limit.
@@ -106,335 +304,9 @@ fn before_zeros(places: &mut [*mut c_void]) -> *mut *mut c_void {
     })
 }
 
-/// The arguments as the driver reads them: the words of scalars, and where each argument is. Filled in
-/// place: it is too large to be moved at every launch.
-#[derive(Default)]
-pub struct Prepared {
-    words: SmallVec<[u64; 16]>,
-    places: SmallVec<[*mut c_void; 16]>,
-}
-
-impl<'a> Launch<'a> {
-    /// Refuses what the device or the kernel cannot run, and lays out the arguments.
-    pub fn check(&self, context: &Context, prepared: &mut Prepared) -> Result<()> {
-        let function = self.function;
-        function.module().context().check_alive()?;
-        if function.module().is_outside(context) {
-            return Err(Error::invalid(format!(
-                "kernel {} was loaded into another context than that of the stream",
-                function.name()
-            )));
-        }
-        let limits = context.limits()?;
-        check_dimensions("grid_dim", self.grid, limits.grid)?;
-        check_dimensions("block_dim", self.block, limits.block)?;
-        let threads = self.block.iter().product::<i64>();
-        let most = match function.max_threads() {
-            0 => limits.block_threads,
-            kernel => kernel.min(limits.block_threads),
-        };
-        if threads > i64::from(most) {
-            let [x, y, z] = self.block;
-            return Err(Error::invalid(format!(
-                "block_dim {x} x {y} x {z} is {threads} threads per block, and kernel {} can have at \
-                 most {most}",
-                function.name()
-            )));
-        }
-        if self.shared_bytes != 0 {
-            function.admit_shared(self.shared_bytes, limits.shared_bytes)?;
-        }
-        self.check_arguments(prepared)
-    }
-
-    fn check_arguments(&self, prepared: &mut Prepared) -> Result<()> {
-        let function = self.function;
-        let parameters = function.parameters();
-        if let Some(parameters) = parameters {
-            if parameters.len() != self.arguments.len() {
-                return Err(Error::invalid(format!(
-                    "kernel {} takes {} arguments and got {}",
-                    function.name(),
-                    parameters.len(),
-                    self.arguments.len()
-                )));
-            }
-        }
-        for (index, argument) in self.arguments.iter().enumerate() {
-            let size = parameters.map(|p| p[index].size);
-            let word = match size.and_then(|size| argument.fitting_word(size)) {
-                Some(word) => word,
-                None => argument
-                    .word(size)
-                    .map_err(|why| self.refuse(index, &why))?,
-            };
-            prepared.words.push(word);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn refuse(&self, index: usize, why: &str) -> Error {
-        Error::invalid(format!(
-            "argument {index} of kernel {}: {why}",
-            self.function.name()
-        ))
-    }
-
-    /// As how many ordinary launches it counts in the launch queue.
-    pub fn weight(&self) -> u64 {
-        let large = |argument: &Argument| matches!(argument, Argument::Bytes(b) if b.len() > 256);
-        match self.arguments.len() > 32 || self.arguments.iter().any(large) {
-            true => 2,
-            false => 1,
-        }
-    }
-
-    fn memories(&self) -> impl Iterator<Item = (usize, Borrowed<'a, Allocation>)> {
-        let all = self.arguments.iter().enumerate();
-        all.filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory, _) => Some((index, *memory)),
-            _ => None,
-        })
-    }
-
-    /// What the launch uses: the kernel's module and the memory among its arguments.
-    pub fn operands(&self) -> Result<Operands> {
-        let mut operands = Operands::new();
-        operands.push(Operand::Shared(self.function.module().clone() as Shared));
-        for (index, memory) in self.memories() {
-            let operand = Operand::memory(&memory.share());
-            operands.push(operand.map_err(|e| self.refuse(index, &e.detail))?);
-        }
-        Ok(operands)
-    }
-
-    /// [`Launch::operands`] for the moment of a driver call that cannot block.
-    pub fn hold(&self) -> Result<Holds<'a>> {
-        let mut holds = Holds(&self.arguments[..0]);
-        for (index, memory) in self.memories() {
-            memory
-                .check_allocated()
-                .and_then(|()| memory.hold())
-                .map_err(|e| self.refuse(index, &e.detail))?;
-            holds.0 = &self.arguments[..=index];
-        }
-        Ok(holds)
-    }
-
-    /// Has a stream keep what the launch uses.
-    pub fn retain(&self, pending: &mut PendingSet, sequence: u64) {
-        pending.retain_owner(Borrowed::of(self.function.get().module()), sequence);
-        for (_, memory) in self.memories() {
-            pending.retain_owner(memory, sequence);
-        }
-    }
-
-    /// Has a capture keep what the launch uses.
-    pub fn keep(&self, keep: &mut KeepSet) -> Result<()> {
-        let module = self.function.get().module();
-        if !keep.holds(Borrowed::of(module)) {
-            keep.retain_one(Operand::Shared(module.clone() as Shared));
-        }
-        for (index, memory) in self.memories() {
-            // What is held already may have been freed by the user since.
-            if memory.is_freed() || !keep.holds(memory) {
-                let operand = Operand::memory(&memory.share());
-                keep.retain_one(operand.map_err(|e| self.refuse(index, &e.detail))?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the driver call with what [`Launch::check`] has prepared.
-    pub(super) fn enqueue(&self, prepared: &mut Prepared, stream: sys::CUstream) -> Result<()> {
-        let Prepared { words, places } = prepared;
-        places.clear();
-        for (word, argument) in words.iter_mut().zip(self.arguments) {
-            places.push(match argument {
-                Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
-                _ => std::ptr::from_mut(word).cast(),
-            });
-        }
-        let [gx, gy, gz] = self.grid.map(|n| n as u32);
-        let [bx, by, bz] = self.block.map(|n| n as u32);
-        // Without their number the driver reads as many as the kernel has, which nobody could compare.
-        let places = match self.function.get().parameters() {
-            Some(_) => places.as_mut_ptr(),
-            None => before_zeros(places),
-        };
-        driver!(cuLaunchKernel(
-            self.function.handle() as sys::CUfunction,
-            gx,
-            gy,
-            gz,
-            bx,
-            by,
-            bz,
-            self.shared_bytes as u32,
-            stream,
-            places,
-            std::ptr::null_mut(),
-        ))
-    }
-}
-
-/// The memory among these arguments cannot be freed explicitly while this lives.
-pub struct Holds<'a>(&'a [Argument<'a>]);
-
-impl Drop for Holds<'_> {
-    fn drop(&mut self) {
-        for argument in self.0 {
-            if let Argument::Memory(memory, _) = argument {
-                memory.unhold();
-            }
-        }
-    }
-}
-
-fn check_dimensions(what: &str, sizes: [i64; 3], limits: [u32; 3]) -> Result<()> {
-    let [x, y, z] = std::array::from_fn(|i| sizes[i] >= 1 && sizes[i] <= i64::from(limits[i]));
-    if x & y & z {
-        return Ok(());
-    }
-    for ((axis, size), limit) in ["x", "y", "z"].iter().zip(sizes).zip(limits) {
-        if size < 1 || size > i64::from(limit) {
-            return Err(Error::invalid(format!(
-                "{what}_{axis} {size} is not between 1 and {limit}"
-            )));
-        }
-    }
-    Ok(())
-}
-
-impl Argument<'_> {
-    /// [`Argument::word`] where the argument has just the size of the parameter: nearly always.
-    #[inline]
-    fn fitting_word(&self, size: usize) -> Option<u64> {
-        const NEVER: usize = usize::MAX;
-        let (bytes, word) = match *self {
-            Argument::Memory(memory, offset) => {
-                let inside = offset as u64 <= memory.size() as u64;
-                (
-                    if inside { 8 } else { NEVER },
-                    memory.address().wrapping_add(offset as u64),
-                )
-            }
-            Argument::Int(value) => {
-                let int = value as i32;
-                let fits = i64::from(int) == value;
-                (if fits { 4 } else { NEVER }, u64::from(int as u32))
-            }
-            Argument::SizeT(value) => (8, value),
-            Argument::Single(value) => (4, u64::from(value.to_bits())),
-            Argument::Double(value) => (8, value.to_bits()),
-            Argument::Scalar(kind, bits) => (kind.bytes(), bits),
-            Argument::Bytes(bytes) => (bytes.len(), 0),
-        };
-        (bytes == size).then_some(word)
-    }
-
-    /// The bits of the argument for a parameter of `size` bytes, if the size is known.
-    fn word(&self, size: Option<usize>) -> std::result::Result<u64, String> {
-        let expect = |what: &str, bytes: usize| match size {
-            Some(size) if size != bytes => Err(format!(
-                "{what} has {bytes} bytes, and the kernel's parameter has {size}"
-            )),
-            _ => Ok(()),
-        };
-        match *self {
-            Argument::Memory(memory, offset) => {
-                expect("Tensor", 8)?;
-                if offset < 0 || offset > memory.size() as i64 {
-                    return Err(format!(
-                        "offset_bytes {offset} is not inside the allocation of {} bytes",
-                        memory.size()
-                    ));
-                }
-                Ok(memory.address() + offset as u64)
-            }
-            Argument::Int(value) => {
-                let int = i32::try_from(value)
-                    .map_err(|_| format!("Int {value} does not fit a C int of 32 bits"))?;
-                // A narrower integer parameter takes the low bytes, if the value fits it.
-                let fits = match size {
-                    Some(1) => (-128..=255).contains(&int),
-                    Some(2) => (-32768..=65535).contains(&int),
-                    _ => expect("Int", 4).map(|()| true)?,
-                };
-                if !fits {
-                    return Err(format!(
-                        "Int {value} does not fit the kernel's parameter of {} bytes",
-                        size.unwrap_or(4)
-                    ));
-                }
-                Ok(u64::from(int as u32))
-            }
-            Argument::SizeT(value) => match size {
-                Some(4) if value <= u64::from(u32::MAX) => Ok(value),
-                _ => expect("Size_t", 8).map(|()| value),
-            },
-            Argument::Single(value) => expect("Single", 4).map(|()| u64::from(value.to_bits())),
-            Argument::Double(value) => expect("Double", 8).map(|()| value.to_bits()),
-            Argument::Scalar(kind, bits) => match size {
-                Some(size) if size != kind.bytes() => Err(format!(
-                    "{kind:?} has {} bytes, and the kernel's parameter has {size}",
-                    kind.bytes()
-                )),
-                _ => Ok(bits),
-            },
-            Argument::Bytes(bytes) => expect("Struct", bytes.len()).map(|()| 0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn integers_that_do_not_fit_are_refused_and_never_cut() {
-        assert_eq!(Argument::Int(-1).word(Some(4)), Ok(0xffff_ffff));
-        assert!(Argument::Int(1 << 31).word(Some(4)).is_err());
-        assert!(Argument::Int(300).word(Some(1)).is_err());
-        assert!(Argument::Int(7).word(Some(8)).is_err());
-        assert_eq!(Argument::Int(7).word(None), Ok(7));
-    }
-
-    #[test]
-    fn a_size_must_match_the_parameter_or_fit_it() {
-        assert_eq!(Argument::SizeT(7).word(Some(8)), Ok(7));
-        assert_eq!(Argument::SizeT(7).word(Some(4)), Ok(7));
-        assert!(Argument::SizeT(1 << 32).word(Some(4)).is_err());
-        assert!(Argument::Double(1.0).word(Some(4)).is_err());
-        assert_eq!(Argument::Single(1.0).word(Some(4)), Ok(0x3f80_0000));
-    }
-
-    #[test]
-    fn the_short_way_to_the_bits_agrees_with_the_long_one() {
-        let bytes = [0; 12];
-        let arguments = [
-            Argument::Int(-1),
-            Argument::Int(i64::from(i32::MAX) + 1),
-            Argument::Int(i64::from(i32::MIN) - 1),
-            Argument::SizeT(u64::MAX),
-            Argument::Single(-1.5),
-            Argument::Double(-1.5),
-            Argument::Scalar(Scalar::Int8, 0xff),
-            Argument::Scalar(Scalar::Bfloat16, 0x3f80),
-            Argument::Bytes(&bytes),
-        ];
-        let mut fitting = 0;
-        for argument in &arguments {
-            for size in 0..=16 {
-                if let Some(word) = argument.fitting_word(size) {
-                    assert_eq!(argument.word(Some(size)), Ok(word));
-                    fitting += 1;
-                }
-            }
-        }
-        assert_eq!(fitting, 7);
-    }
 
     #[test]
     fn zeros_follow_the_places_of_arguments() {
@@ -447,17 +319,6 @@ mod tests {
             assert!((0..count).all(|i| read(i) == 7));
             assert!((count..MOST_PARAMETERS).all(|i| read(i) == 0));
         }
-    }
-
-    #[test]
-    fn scalars_and_structs_have_the_size_of_the_parameter() {
-        assert_eq!(
-            Argument::Scalar(Scalar::Half, 0x3c00).word(Some(2)),
-            Ok(0x3c00)
-        );
-        assert!(Argument::Scalar(Scalar::Int64, 1).word(Some(4)).is_err());
-        assert!(Argument::Bytes(&[0; 12]).word(Some(12)).is_ok());
-        assert!(Argument::Bytes(&[0; 12]).word(Some(16)).is_err());
     }
 
     #[test]

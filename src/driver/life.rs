@@ -55,11 +55,6 @@ impl Life {
         }
     }
 
-    /// The user frees it, and it goes back when the last owner goes.
-    pub fn free_later(&self) {
-        self.0.fetch_or(DEAD, Ordering::AcqRel);
-    }
-
     /// The user frees it, and something else gives it back.
     pub fn free_elsewhere(&self) {
         self.0.fetch_or(DEAD | RETURNED, Ordering::AcqRel);

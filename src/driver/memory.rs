@@ -156,23 +156,19 @@ impl Allocation {
     /// Frees the memory now, or when the last capture, graph or exec that holds it goes. The value
     /// is dead to the user either way. Freeing twice is harmless. `cuMemFree`
     pub fn free(self: &Arc<Self>) -> Result<()> {
-        match &self.owner {
-            // `cuMemFree` does not wait for work that uses such memory.
-            Owner::Stream(stream) if stream.someone_may_use(self) => {
-                self.life.free_later();
-                return Ok(());
-            }
-            Owner::Graph(memory) if memory.is_allocated() => {
+        if let Owner::Graph(memory) = &self.owner {
+            if memory.is_allocated() {
                 return Err(Error::invalid(
                     "the memory was allocated by the launch of a graph; free it with Stream.mem_free, in \
                      the order of a stream",
-                ))
+                ));
             }
-            _ => {}
         }
+        // `cuMemFree` does not wait for work that uses such memory.
+        let used = || matches!(&self.owner, Owner::Stream(stream) if stream.someone_may_use(self));
         // Before the memory counts as given back: this may fail.
         let _entered = self.context.enter_if_alive()?;
-        self.free_by(|address| {
+        self.free_by(used, |address| {
             if !self.context.is_alive() {
                 return Ok(());
             }
@@ -207,7 +203,7 @@ impl Allocation {
             }
             outside()?;
             if let Owner::Nothing = self.owner {
-                return self.free_by(|_| Ok(()));
+                return self.free_by(|| false, |_| Ok(()));
             }
             let held = Held::new(self)?;
             if stream.free_in_capture(&held)? {
@@ -220,14 +216,10 @@ impl Allocation {
                 "the memory was not allocated on a stream; free it with Deviceptr.mem_free",
             ));
         }
-        if matches!(self.owner, Owner::Stream(_)) && stream.others_may_use(self) {
-            // Goes back once those are known to be idle.
-            self.life.free_later();
-            return Ok(());
-        }
+        let used = || matches!(self.owner, Owner::Stream(_)) && stream.others_may_use(self);
         let _entered = stream.context().enter()?;
         let mut called = false;
-        self.free_by(|address| stream.free(address, &mut called))
+        self.free_by(used, |address| stream.free(address, &mut called))
             .inspect_err(|_| {
                 if !called && matches!(self.owner, Owner::Stream(_)) {
                     // Nobody has given it back: its release will.
@@ -236,8 +228,13 @@ impl Allocation {
             })
     }
 
-    /// Marks the memory dead, and calls `give_back` unless something holds it or it goes otherwise.
-    fn free_by(&self, give_back: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+    /// Marks the memory dead, and calls `give_back` unless something holds it, work that `give_back` does
+    /// not wait for may use it, or it goes otherwise.
+    fn free_by(
+        &self,
+        used: impl FnOnce() -> bool,
+        give_back: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<()> {
         library::ready()?;
         match &self.owner {
             Owner::Module { .. } => {
@@ -251,7 +248,12 @@ impl Allocation {
                 ))
             }
             // It comes back with the next launch, so the value stays usable.
-            Owner::Graph(memory) => return memory.free_by(give_back),
+            Owner::Graph(memory) => {
+                return memory.free_by(|address| {
+                    outlast_launches();
+                    give_back(address)
+                })
+            }
             Owner::Nothing => {
                 self.life.free();
                 return Ok(());
@@ -259,27 +261,25 @@ impl Allocation {
             Owner::Here | Owner::Managed | Owner::Stream(_) => {}
         }
         match self.life.free() {
-            Freeing::Now => give_back(self.address),
+            Freeing::Now => {
+                outlast_launches();
+                if used() {
+                    self.life.not_returned();
+                    return Ok(());
+                }
+                give_back(self.address)
+            }
             Freeing::Later | Freeing::Again => Ok(()),
         }
     }
 
-    /// Puts an explicit free off until [`Allocation::unhold`]; an error if the user has freed it.
+    /// Whether it is allocated at this moment and not freed by the user. Inside a [`Short`] it stays so:
+    /// a free waits for those under way.
+    ///
+    /// [`Short`]: super::pressure::Short
     #[inline]
-    pub fn hold(&self) -> Result<()> {
-        if self.life.hold() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "the device memory at 0x{:x} was freed",
-            self.address
-        )))
-    }
-
-    /// Takes one [`Allocation::hold`] back.
-    #[inline]
-    pub fn unhold(&self) {
-        self.life.unhold();
+    pub fn is_usable(&self) -> bool {
+        !self.is_freed() && self.of_graph().is_none_or(|graph| graph.is_allocated())
     }
 
     /// Checks that `size` bytes from `offset` are inside; `what` names the argument.
@@ -324,6 +324,11 @@ impl Drop for Allocation {
     }
 }
 
+/// Launches at once hold nothing: those under way end here, and later ones see that the memory is dead.
+fn outlast_launches() {
+    drop(Waiting::begin());
+}
+
 /// Adds the size to the error of an allocation.
 fn sized(size: usize) -> impl FnOnce(Error) -> Error {
     move |error| match error.detail.is_empty() {
@@ -338,9 +343,15 @@ pub struct Held(Arc<Allocation>);
 impl Held {
     /// Holds live memory; an error if the user has freed it.
     pub fn new(allocation: &Arc<Allocation>) -> Result<Held> {
-        allocation.hold()?;
-        Ok(Held(allocation.clone()))
+        if allocation.life.hold() {
+            return Ok(Held(allocation.clone()));
+        }
+        let address = allocation.address;
+        Err(Error::invalid(format!(
+            "the device memory at 0x{address:x} was freed"
+        )))
     }
+
     /// What is held.
     pub fn allocation(&self) -> &Arc<Allocation> {
         &self.0
@@ -356,7 +367,7 @@ impl std::ops::Deref for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.unhold();
+        self.0.life.unhold();
     }
 }
 

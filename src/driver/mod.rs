@@ -4,6 +4,7 @@
 //! capture registry, a family of graphs.
 //! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
 
+pub mod argument;
 pub mod capture;
 pub mod context;
 pub mod copy;

@@ -296,10 +296,15 @@ impl Function {
     /// Sees to it that a block may have so much dynamic shared memory: above the usual 48 KiB a kernel
     /// must be told. `device` is what the device admits.
     pub fn admit_shared(&self, bytes: i64, device: u32) -> Result<()> {
-        if bytes >= 0 && bytes <= i64::from(self.shared_limit.load(Ordering::Acquire)) {
+        if self.admits_shared(bytes) {
             return Ok(());
         }
         self.set_shared_limit("shared_mem_bytes", bytes, device)
+    }
+
+    /// Whether a block may have so much dynamic shared memory as things are.
+    pub fn admits_shared(&self, bytes: i64) -> bool {
+        bytes >= 0 && bytes <= i64::from(self.shared_limit.load(Ordering::Acquire))
     }
 
     /// Admits blocks with so much dynamic shared memory; `name` is the argument's. `device` is what the

@@ -10,72 +10,115 @@
 //! to be done ([`Backlog`]). Work that other libraries send to the device is not seen, so a stream
 //! that is shared with one is never launched on this way.
 
-use super::sync::atomic::AtomicI64;
+use super::sync::atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use super::sync::{in_total_order, yield_now};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-
-/// Threads that take part, each with a place of its own; any more share, and may find it taken.
-const PLACES: usize = 64;
+use std::sync::atomic::AtomicUsize as Counter;
 
 /// One thread's place, on a cache line of its own.
 #[repr(align(128))]
 struct Place(AtomicU8);
 
-static UNDER_WAY: [Place; PLACES] = [const { Place(AtomicU8::new(0)) }; PLACES];
-static WAITING: AtomicUsize = AtomicUsize::new(0);
-
-fn place() -> &'static AtomicU8 {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! { static PLACE: Cell<usize> = const { Cell::new(usize::MAX) }; }
-    PLACE.with(|place| {
-        if place.get() == usize::MAX {
-            place.set(NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);
-        }
-        &UNDER_WAY[place.get()].0
-    })
+/// Where calls at once and calls that wait meet. Each thread that takes part has a place; any more than
+/// `PLACES` share them, and may find theirs taken.
+pub struct Crossing<const PLACES: usize> {
+    under_way: [Place; PLACES],
+    waiting: AtomicUsize,
 }
 
-/// While this lives no call that waits is under way on any thread.
-pub struct Short(&'static AtomicU8);
+impl<const PLACES: usize> Crossing<PLACES> {
+    /// With nobody there.
+    #[cfg(not(all(test, loom)))]
+    const fn new() -> Crossing<PLACES> {
+        Crossing {
+            under_way: [const { Place(AtomicU8::new(0)) }; PLACES],
+            waiting: AtomicUsize::new(0),
+        }
+    }
 
-impl Short {
-    /// Nothing if such a call is under way.
-    pub fn begin() -> Option<Short> {
-        let place = place();
-        if place.swap(1, Ordering::SeqCst) != 0 {
+    /// With nobody there.
+    #[cfg(all(test, loom))]
+    pub fn new() -> Crossing<PLACES> {
+        Crossing {
+            under_way: std::array::from_fn(|_| Place(AtomicU8::new(0))),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// A call at once on the thread of this place. Nothing if a call that waits is under way.
+    #[inline]
+    pub fn begin_short(&self, place: usize) -> Option<Short<'_>> {
+        let place = &self.under_way[place % PLACES].0;
+        if in_total_order(place.swap(1, Ordering::SeqCst)) != 0 {
             // Another thread shares the place.
             return None;
         }
         let short = Short(place);
-        (WAITING.load(Ordering::SeqCst) == 0).then_some(short)
+        (self.waiting.load(Ordering::SeqCst) == 0).then_some(short)
+    }
+
+    /// Announces a call that waits, and lets those end that count on its absence: each is one launch.
+    pub fn begin_waiting(&self) -> Waiting<'_> {
+        in_total_order(self.waiting.fetch_add(1, Ordering::SeqCst));
+        for place in &self.under_way {
+            while place.0.load(Ordering::SeqCst) != 0 {
+                yield_now();
+            }
+        }
+        Waiting(&self.waiting)
     }
 }
 
-impl Drop for Short {
+#[cfg(not(all(test, loom)))]
+static CROSSING: Crossing<64> = Crossing::new();
+
+#[cfg(all(test, loom))]
+loom::lazy_static! { static ref CROSSING: Crossing<1> = Crossing::new(); }
+
+/// The place of the calling thread.
+fn place() -> usize {
+    // Not one of those that loom checks: it decides nothing.
+    static NEXT: Counter = Counter::new(0);
+    thread_local! { static PLACE: Cell<usize> = const { Cell::new(usize::MAX) }; }
+    PLACE.with(|place| {
+        if place.get() == usize::MAX {
+            place.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        place.get()
+    })
+}
+
+/// While this lives no call that waits is under way on any thread, and no memory that was found alive is
+/// given back: whoever frees it announces a call that waits, after having marked it dead.
+pub struct Short<'a>(&'a AtomicU8);
+
+impl Short<'static> {
+    /// Nothing if a call that waits is under way.
+    #[inline]
+    pub fn begin() -> Option<Short<'static>> {
+        CROSSING.begin_short(place())
+    }
+}
+
+impl Drop for Short<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Release);
     }
 }
 
 /// A call that may wait for the device. Made with the OCaml runtime let go.
-pub struct Waiting(());
+pub struct Waiting<'a>(&'a AtomicUsize);
 
-impl Waiting {
-    /// Announces the call, and lets those end that count on its absence: each is one launch.
-    pub fn begin() -> Waiting {
-        WAITING.fetch_add(1, Ordering::SeqCst);
-        for place in &UNDER_WAY {
-            while place.0.load(Ordering::SeqCst) != 0 {
-                std::thread::yield_now();
-            }
-        }
-        Waiting(())
+impl Waiting<'static> {
+    /// Announces the call, and lets the calls at once end that are under way.
+    pub fn begin() -> Waiting<'static> {
+        CROSSING.begin_waiting()
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        WAITING.fetch_sub(1, Ordering::Release);
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -102,18 +145,24 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn a_short_call_excludes_waiting_ones_and_the_other_way_round() {
-        let waiting = Waiting::begin();
-        assert!(Short::begin().is_none());
+        let crossing = Arc::new(Crossing::<2>::new());
+        let waiting = crossing.begin_waiting();
+        assert!(crossing.begin_short(0).is_none());
         drop(waiting);
-        let short = Short::begin().expect("nobody waits");
-        let waiter = std::thread::spawn(|| drop(Waiting::begin()));
+        let short = crossing.begin_short(0).expect("nobody waits");
+        assert!(crossing.begin_short(2).is_none());
+        let waiter = {
+            let crossing = crossing.clone();
+            std::thread::spawn(move || drop(crossing.begin_waiting()))
+        };
         assert!(!waiter.is_finished());
         drop(short);
         waiter.join().expect("the waiter got through");
-        assert!(Short::begin().is_some());
+        assert!(crossing.begin_short(0).is_some());
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl StreamState {
                 pending: PendingSet::default(),
                 sequence: 0,
                 done: 0,
+                counted: 0,
                 backlog: backlog.clone(),
                 markers: Markers::default(),
                 capture: None,
@@ -62,19 +63,17 @@ impl StreamState {
         self.asking.write().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Makes the driver call of an operation that counts as `weight` ordinary ones. What it uses is
-    /// retained first.
+    /// Enqueues an operation that counts as `weight` ordinary ones. It is told its number and is to have
+    /// what it uses retained before it makes its driver call.
     #[inline]
     pub fn enqueue<T>(
         &self,
         queue: &mut Queue,
         weight: u64,
-        retain: impl FnOnce(&mut PendingSet, u64),
-        call: impl FnOnce() -> T,
+        operation: impl FnOnce(&mut PendingSet, u64) -> T,
     ) -> T {
         let sequence = queue.next(weight);
-        retain(&mut queue.pending, sequence);
-        let result = call();
+        let result = operation(&mut queue.pending, sequence);
         self.enqueued.store(sequence, Ordering::Release);
         result
     }
@@ -144,6 +143,8 @@ pub struct Queue {
     sequence: u64,
     /// Operations up to this one are done.
     done: u64,
+    /// Operations up to this one are in the backlog.
+    counted: u64,
     backlog: Arc<Backlog>,
     markers: Markers,
     /// The capture that the stream began; it may have been closed since by somebody else.
@@ -154,8 +155,14 @@ impl Queue {
     /// The number of an operation that is about to be enqueued; `weight` compares it with an ordinary
     /// one.
     fn next(&mut self, weight: u64) -> u64 {
+        // Counted ahead: the backlog is shared by all streams of the context.
+        const AHEAD: u64 = 8;
         self.sequence += weight;
-        self.backlog.add(weight as i64);
+        if self.sequence > self.counted {
+            let counted = self.sequence + AHEAD - 1;
+            self.backlog.add((counted - self.counted) as i64);
+            self.counted = counted;
+        }
         self.sequence
     }
 
@@ -190,7 +197,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.backlog.add(-((self.sequence - self.done) as i64));
+        self.backlog.add(-((self.counted - self.done) as i64));
     }
 }
 

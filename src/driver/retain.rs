@@ -8,7 +8,6 @@ use super::memory::{Allocation, Held};
 use super::Result;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -101,6 +100,12 @@ impl Operand {
 }
 
 /// Addresses are hashed by a multiplication: they are no one's choice, and launches do it.
+fn hash(address: usize) -> u64 {
+    (address as u64)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(26)
+}
+
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -110,9 +115,7 @@ impl Hasher for AddressHasher {
     }
 
     fn write_usize(&mut self, address: usize) {
-        self.0 = (address as u64)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(26);
+        self.0 = hash(address);
     }
 
     fn finish(&self) -> u64 {
@@ -122,11 +125,32 @@ impl Hasher for AddressHasher {
 
 type ByAddress<T> = HashMap<usize, T, BuildHasherDefault<AddressHasher>>;
 
+/// In front of a set: what was used last has its place here, so that the set need not be searched.
+struct Recent<T>([(usize, T); 16]);
+
+/// The key of nothing: host memory may be said to be at 0, if it is empty.
+const NO_KEY: usize = usize::MAX;
+
+impl<T: Copy + Default> Default for Recent<T> {
+    fn default() -> Recent<T> {
+        Recent([(NO_KEY, T::default()); 16])
+    }
+}
+
+impl<T> Recent<T> {
+    #[inline]
+    fn place(&mut self, key: usize) -> &mut (usize, T) {
+        &mut self.0[hash(key) as usize % 16]
+    }
+}
+
 /// Resources of work that may be pending on a stream, each with the number of the last operation
 /// that used it.
 #[derive(Default)]
 pub struct PendingSet {
     entries: ByAddress<(Shared, u64)>,
+    /// Numbers that the entries do not have yet.
+    recent: Recent<u64>,
 }
 
 impl PendingSet {
@@ -147,16 +171,28 @@ impl PendingSet {
 
     #[inline]
     fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) {
-        match self.entries.entry(key) {
-            Entry::Occupied(mut entry) => entry.get_mut().1 = sequence,
-            Entry::Vacant(entry) => {
-                entry.insert((share(), sequence));
-            }
+        let recent = self.recent.place(key);
+        if recent.0 != key {
+            let (before, last) = std::mem::replace(recent, (key, sequence));
+            self.note(before, last);
+            self.entries.entry(key).or_insert_with(|| (share(), 0));
+        } else {
+            recent.1 = sequence;
+        }
+    }
+
+    /// Notes the last use of an entry, if there is one.
+    fn note(&mut self, key: usize, sequence: u64) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.1 = sequence;
         }
     }
 
     /// Takes out what no operation after number `sequence` has used.
     pub fn take_up_to(&mut self, sequence: u64) -> Vec<Shared> {
+        for (key, last) in std::mem::take(&mut self.recent).0 {
+            self.note(key, last);
+        }
         if self.entries.values().all(|(_, last)| *last <= sequence) {
             return self
                 .entries
@@ -197,6 +233,8 @@ impl PendingSet {
 #[derive(Default)]
 pub struct KeepSet {
     entries: ByAddress<Operand>,
+    /// Keys of entries.
+    recent: Recent<()>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
     copies_host_memory: bool,
@@ -214,9 +252,18 @@ impl KeepSet {
     }
 
     /// Whether an owner is held.
-    pub fn holds<T>(&self, owner: Borrowed<T>) -> bool {
+    #[inline]
+    pub fn holds<T>(&mut self, owner: Borrowed<T>) -> bool {
         let key = std::ptr::from_ref(owner.get()) as usize;
-        self.entries.contains_key(&key)
+        let recent = self.recent.place(key);
+        if recent.0 == key {
+            return true;
+        }
+        let held = self.entries.contains_key(&key);
+        if held {
+            recent.0 = key;
+        }
+        held
     }
 
     /// Whether the work may copy from or to host memory. A launch that copies to ordinary host memory
@@ -266,6 +313,27 @@ mod tests {
         assert_eq!((pending.len(), Arc::strong_count(&b)), (1, 1));
         drop(pending.take_up_to(1000));
         assert_eq!((pending.len(), Arc::strong_count(&a)), (0, 1));
+    }
+
+    #[test]
+    fn last_uses_are_known_whether_recent_or_not() {
+        let owners: Vec<_> = (0..100).map(|n: u64| Arc::new(n)).collect();
+        let mut pending = PendingSet::default();
+        let mut sequence = 0;
+        for round in 0..3 {
+            for owner in owners.iter().skip(round * 30) {
+                sequence += 1;
+                pending.retain_owner(Borrowed::of(owner), sequence);
+            }
+        }
+        // Those of the first round alone go first, and each at its own number.
+        drop(pending.take_up_to(29));
+        assert_eq!(pending.len(), 71);
+        drop(pending.take_up_to(100));
+        assert_eq!(pending.len(), 70);
+        pending.retain_owner(Borrowed::of(&owners[99]), sequence + 1);
+        drop(pending.take_up_to(sequence));
+        assert_eq!((pending.len(), Arc::strong_count(&owners[99])), (1, 2));
     }
 
     #[test]

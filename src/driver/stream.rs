@@ -201,11 +201,11 @@ impl Stream {
         if self.is_null() {
             capture::refuse_uncaptured("work on the NULL stream", self.context.handle())?;
         }
-        let retain = |pending: &mut PendingSet, sequence| {
+        let operation = |pending: &mut PendingSet, sequence| {
             operands.iter().for_each(|o| pending.retain(o, sequence));
+            call(self.raw(), None)
         };
-        let call = || call(self.raw(), None);
-        let result = self.state.enqueue(&mut queue, how.weight, retain, call);
+        let result = self.state.enqueue(&mut queue, how.weight, operation);
         drop(passage);
         let mut released = Vec::new();
         // A stream that is not ours may be gone when we ask how far it is: each operation is marked.
@@ -220,22 +220,22 @@ impl Stream {
         result
     }
 
-    /// Enqueues one operation at once, if that cannot block and nothing captures. Nothing otherwise:
-    /// then it is to be submitted with the OCaml runtime let go.
+    /// Enqueues one operation at once, if that cannot block and nothing captures. Nothing otherwise, or
+    /// if the operation says so: then it is to be submitted with the OCaml runtime let go.
     #[inline]
     pub fn try_submit(
         &self,
         weight: u64,
-        retain: impl FnOnce(&mut PendingSet, u64),
-        call: impl FnOnce(sys::CUstream) -> Result<()>,
+        operation: impl FnOnce(&mut PendingSet, u64, sys::CUstream) -> Option<Result<()>>,
     ) -> Option<Result<()>> {
         let _short = Short::begin()?;
         let mut queue = self.state.try_lock()?;
         if !self.is_ordinary() || queue.progress_is_due() || !self.context.backlog().has_room() {
             return None;
         }
-        let call = || call(self.raw());
-        Some(self.state.enqueue(&mut queue, weight, retain, call))
+        let operation =
+            |pending: &mut PendingSet, sequence: u64| operation(pending, sequence, self.raw());
+        self.state.enqueue(&mut queue, weight, operation)
     }
 
     /// Records one operation at once into the capture that the stream began, if it did. Nothing
@@ -243,16 +243,15 @@ impl Stream {
     #[inline]
     pub fn try_record(
         &self,
-        retain: impl FnOnce(&mut KeepSet) -> Result<()>,
-        call: impl FnOnce(sys::CUstream) -> Result<()>,
+        operation: impl FnOnce(&mut KeepSet, sys::CUstream) -> Option<Result<()>>,
     ) -> Option<Result<()>> {
-        if !capture::any_open() || !self.context.is_alive() || !library::usable() {
+        if !self.context.is_alive() || !library::usable() {
             return None;
         }
         let _short = Short::begin()?;
         let queue = self.state.try_lock()?;
         let capture = queue.capture.as_ref()?;
-        capture.try_record(retain, || call(self.raw()))
+        capture.try_record(|keep| operation(keep, self.raw()))
     }
 
     /// Whether nothing captures, and the stream is a live one of its own.

@@ -1,10 +1,13 @@
 //! Work of a stream: launches, copies, fills.
 
+use super::argument::Argument;
+use super::capture;
 use super::copy::{End, Fill};
 use super::driver;
-use super::launch::{Launch, Prepared};
+use super::launch::{is_plain, keep, Launch, Layout, Shape};
 use super::memory::Allocation;
-use super::retain::{Operand, Operands, Shared};
+use super::module::Function;
+use super::retain::{Borrowed, Operand, Operands, Shared};
 use super::stream::{Stream, Submission};
 use super::{Error, Result};
 use cudarc::driver::sys;
@@ -17,48 +20,52 @@ const SINGLE: u32 = sys::CUmemAttach_flags::CU_MEM_ATTACH_SINGLE as u32;
 impl Stream {
     /// Launches a kernel. `cuLaunchKernel`
     pub fn launch(self: &Arc<Self>, launch: &Launch) -> Result<()> {
-        let mut prepared = Prepared::default();
-        launch.check(self.context(), &mut prepared)?;
+        let mut words = launch.check(self.context())?;
         let how = Submission {
             weight: launch.weight(),
             ..Submission::default()
         };
         self.submit_as(how, launch.operands()?, |stream, _| {
-            launch.enqueue(&mut prepared, stream)
+            launch.enqueue(&mut words, stream)
         })?;
         launch.function.set_warm();
         Ok(())
     }
 
-    /// Launches a kernel at once if that cannot block; nothing otherwise, see [`Stream::try_submit`].
+    /// Launches a kernel at once if that cannot block and there is nothing to explain about it; nothing
+    /// otherwise, see [`Stream::try_submit`]. `cuLaunchKernel`
     #[inline]
-    pub fn try_launch(self: &Arc<Self>, launch: &Launch) -> Option<Result<()>> {
-        let ordinary = self.is_ordinary();
-        if ordinary && !launch.function.is_warm() {
+    pub fn try_launch<'a>(
+        &self,
+        function: Borrowed<Function>,
+        shape: &Shape,
+        arguments: impl Iterator<Item = Argument<'a>>,
+    ) -> Option<Result<()>> {
+        if !is_plain(function.get(), shape, self.context()) {
             return None;
         }
-        let mut prepared = Prepared::default();
-        if !ordinary {
-            if let Err(error) = launch.check(self.context(), &mut prepared) {
-                return Some(Err(error));
-            }
-            return self.try_record(
-                |keep| launch.keep(keep),
-                |stream| launch.enqueue(&mut prepared, stream),
-            );
+        let module = Borrowed::of(function.get().module());
+        let mut layout = Layout::empty();
+        if capture::any_open() {
+            return self.try_record(|set, raw| {
+                if !set.holds(module) {
+                    set.retain_one(Operand::Shared(module.share()));
+                }
+                let keep = |memory| keep(memory, set);
+                layout.launch(&function, shape, arguments, keep, raw)
+            });
         }
-        let checked = launch.check(self.context(), &mut prepared);
-        let holds = match checked.and_then(|()| launch.hold()) {
-            Ok(holds) => holds,
-            Err(error) => return Some(Err(error)),
-        };
-        let result = self.try_submit(
-            launch.weight(),
-            |pending, sequence| launch.retain(pending, sequence),
-            |stream| launch.enqueue(&mut prepared, stream),
-        );
-        drop(holds);
-        result
+        if !function.is_warm() {
+            return None;
+        }
+        self.try_submit(1, |pending, sequence, raw| {
+            pending.retain_owner(module, sequence);
+            let retain = |memory: Borrowed<Allocation>| {
+                pending.retain_owner(memory, sequence);
+                memory.is_usable()
+            };
+            layout.launch(&function, shape, arguments, retain, raw)
+        })
     }
 
     /// Copies host bytes to the device, in stream order. `cuMemcpyHtoDAsync`

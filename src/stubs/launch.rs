@@ -4,33 +4,33 @@ use super::custom::{borrow, borrow_owner, get};
 use super::run::{at_once, blocking, status};
 use super::stream::StreamBlock;
 use super::value::{bytes, field, tag, to_float, to_int, to_u64, UNIT};
-use crate::driver::launch::{Argument, Launch, Scalar};
+use crate::driver::argument::{Argument, Scalar};
+use crate::driver::launch::{Launch, Shape};
 use crate::driver::memory::Allocation;
 use crate::driver::module::Function;
 use crate::driver::retain::Borrowed;
 use half::{bf16, f16};
 use ocaml::sys::Value;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
-type Arguments<'a> = SmallVec<[Argument<'a>; 16]>;
+/// The arguments in an OCaml list, which is read in place.
+struct Arguments<R> {
+    list: Value,
+    read: R,
+}
 
-/// Reads an OCaml list in place.
-///
-/// # Safety
-/// `list` must be a list that `read` can read, and the runtime lock held for as long as the arguments
-/// are used.
-unsafe fn read_all<'a>(
-    mut list: Value,
-    read: unsafe fn(Value) -> Argument<'a>,
-    arguments: &mut Arguments<'a>,
-) {
-    while list != UNIT {
-        // SAFETY: a list cell has its head and its tail.
-        unsafe {
-            arguments.push(read(field(list, 0)));
-            list = field(list, 1);
+impl<'a, R: Fn(Value) -> Argument<'a>> Iterator for Arguments<R> {
+    type Item = Argument<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Argument<'a>> {
+        if self.list == UNIT {
+            return None;
         }
+        // SAFETY: a list cell has its head and its tail.
+        let (head, tail) = unsafe { (field(self.list, 0), field(self.list, 1)) };
+        self.list = tail;
+        Some((self.read)(head))
     }
 }
 
@@ -55,7 +55,7 @@ impl Owned {
     }
 
     /// The same arguments, referring to this.
-    fn arguments<'a>(&'a self, borrowed: &[Argument]) -> Arguments<'a> {
+    fn arguments<'a>(&'a self, borrowed: &[Argument]) -> Vec<Argument<'a>> {
         let (mut memory, mut bytes) = (self.memory.iter(), self.bytes.iter());
         let owned = borrowed.iter().filter_map(|argument| {
             Some(match *argument {
@@ -128,35 +128,31 @@ unsafe fn argument<'a>(v: Value) -> Argument<'a> {
 
 /// # Safety
 /// `values` must be the ten arguments of the external, the last one a list for `read`.
-unsafe fn launch(values: [Value; 10], read: unsafe fn(Value) -> Argument<'static>) -> Value {
-    let [function, gx, gy, gz, bx, by, bz, shared_bytes, stream, params] = values;
-    let (grid, block) = ([gx, gy, gz].map(to_int), [bx, by, bz].map(to_int));
-    let shared_bytes = to_int(shared_bytes);
-    let mut arguments = Arguments::new();
-    // SAFETY: by the caller.
-    unsafe { read_all(params, read, &mut arguments) };
+#[inline(always)]
+unsafe fn launch<'a>(values: [Value; 10], read: impl Fn(Value) -> Argument<'a>) -> Value {
+    let [function, gx, gy, gz, bx, by, bz, shared_bytes, stream, list] = values;
+    let shape = Shape {
+        grid: [gx, gy, gz].map(to_int),
+        block: [bx, by, bz].map(to_int),
+        shared_bytes: to_int(shared_bytes),
+    };
+    let read = &read;
     if let Some(stream) = borrow::<StreamBlock>(stream).own() {
-        let launch = Launch {
-            // SAFETY: the lock is held throughout.
-            function: unsafe { borrow_owner::<Function>(function) },
-            grid,
-            block,
-            shared_bytes,
-            arguments: &arguments,
-        };
-        if let Some(done) = at_once(|| stream.try_launch(&launch)) {
+        // SAFETY: the lock is held throughout.
+        let function = unsafe { borrow_owner::<Function>(function) };
+        let arguments = Arguments { list, read };
+        if let Some(done) = at_once(|| stream.try_launch(function, &shape, arguments)) {
             return done;
         }
     }
     let (function, stream) = (get::<Function>(function), get::<StreamBlock>(stream));
+    let arguments: Vec<_> = Arguments { list, read }.collect();
     let owned = Owned::of(&arguments);
     let arguments = owned.arguments(&arguments);
     status(blocking(|| {
         let launch = Launch {
             function: Borrowed::of(&function),
-            grid,
-            block,
-            shared_bytes,
+            shape,
             arguments: &arguments,
         };
         stream.resolve()?.launch(&launch)
@@ -192,14 +188,14 @@ macro_rules! launcher {
                 stream,
                 params,
             ];
-            // SAFETY: the type of the external.
-            unsafe { launch(all, $read) }
+            // SAFETY: the type of the external; the lock is held while arguments are read and used.
+            unsafe { launch(all, |v| $read(v)) }
         }
 
         #[no_mangle]
         unsafe extern "C" fn $twin(arguments: *const Value, _count: i32) -> Value {
             // SAFETY: bytecode passes the ten arguments in an array.
-            unsafe { launch(*arguments.cast(), $read) }
+            unsafe { launch(*arguments.cast(), |v| $read(v)) }
         }
     };
 }
