@@ -1,5 +1,5 @@
-(* A device of 64 MiB and programs that never wait for a stream: what they drop is given back when memory is
-   short, as far as the work that used it is done. *)
+(* A device of 64 MiB. Programs that never wait for a stream: what they drop is given back when memory is short,
+   as far as the work that used it is done. Graphs for which there is no room. *)
 
 let () = Unix.putenv "CUDAGRAPH_SIM_MEMORY" "64M"
 
@@ -141,6 +141,41 @@ let work_under_way () =
   Alcotest.(check (list int)) "nothing was lost" [ 15 ] (read result);
   Deviceptr.mem_free (block ())
 
+(* A graph that makes memory, hands on a number by way of it, and frees it. *)
+let exec_with s ~blocks ~size ~result value =
+  let work () =
+    let made = List.init blocks (fun _ -> Stream.mem_alloc s ~size_in_bytes:size) in
+    List.iter
+      (fun p -> Stream.memset_d32 p (Unsigned.UInt32.of_int value) ~length:1 s)
+      made;
+    Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:result ~src:(List.hd made) s;
+    List.iter (Stream.mem_free s) made
+  in
+  Graph.instantiate (fst (Graph.with_capture ~mode:RELAXED s work))
+
+let[@inline never] launch_too_large_a_graph () =
+  let s = stream () and result = device_ints 1 in
+  let large = exec_with s ~blocks:2 ~size:(40 * mib) ~result 1 in
+  let small = exec_with s ~blocks:1 ~size:(40 * mib) ~result 2 in
+  let refused () =
+    check_cuda_error "no room" "OUT_OF_MEMORY" [ "cu_graph_launch" ] (fun () ->
+        Graph.launch large s)
+  in
+  refused ();
+  Graph.launch small s;
+  refused ();
+  Graph.launch small s;
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "the other graph's" [ 2 ] (read result)
+
+(* The launch says so, and nothing else comes of it. *)
+let too_large_a_graph () =
+  at_rest ();
+  let before = Simulator.ledger () in
+  launch_too_large_a_graph ();
+  at_rest ();
+  Alcotest.(check (list (pair string int))) "is left" before (Simulator.ledger ())
+
 let small name f = test name (fun () -> only_on_simulator f)
 
 let () =
@@ -156,6 +191,7 @@ let () =
           small "of another context" from_another_domain;
           small "is not waited for" work_under_way;
         ] );
+      ("graphs", [ small "too large a graph" too_large_a_graph ]);
       ( "while another domain captures",
         List.map
           (fun mode -> small (mode_name mode) (fun () -> while_another_captures mode))
