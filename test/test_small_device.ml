@@ -82,7 +82,8 @@ let from_another_domain () =
   some_time_later s;
   let allocate () =
     ignore (Context.create [] (Device.get ~ordinal:0));
-    Deviceptr.mem_free (block ())
+    Deviceptr.mem_free (block ());
+    ignore (Context.pop_current ())
   in
   Domain.join (Domain.spawn allocate);
   Stream.synchronize s;
