@@ -34,8 +34,9 @@ val string_of : t -> string
 val mem_alloc : size_in_bytes:int -> t
 (** [mem_alloc ~size_in_bytes] is new memory of the current context, of undefined content,
     aligned for any type. It goes back when neither the program nor pending or captured
-    work uses it. When memory is short, garbage is collected and the allocation tried once
-    more, unless this thread captures. Driver: [cuMemAlloc], [cuMemFree]. *)
+    work uses it. When memory is short, streams are asked how far they are, but not waited
+    for, garbage is collected and the allocation tried once more, unless this thread
+    captures. Driver: [cuMemAlloc], [cuMemFree]. *)
 
 val mem_free : t -> unit
 (** [mem_free ptr] frees the memory at once, waiting for the device to be idle; or, if an

@@ -62,9 +62,10 @@ val launch : exec -> Stream.t -> unit
     reference to a launched exec is safe. Launches of one exec run one after the other.
     Blocks, without stopping other domains, when the launch queue is full, and until the
     work is done if it copies to ordinary host memory, bigarrays included. When there is
-    no room for the memory that the graph allocates, garbage is collected and the launch
-    tried once more. Raises [Invalid_argument] for a destroyed exec and [Cuda_error] on a
-    stream that captures. Driver: [cuGraphLaunch]. *)
+    no room for the memory that the graph allocates, streams are asked how far they are,
+    but not waited for, garbage is collected and the launch tried once more. Raises
+    [Invalid_argument] for a destroyed exec and [Cuda_error] on a stream that captures.
+    Driver: [cuGraphLaunch]. *)
 
 val destroy : t -> unit
 (** [destroy graph] destroys the template now. Again, it does nothing; without it, the

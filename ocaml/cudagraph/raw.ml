@@ -266,6 +266,7 @@ external exec_info : exec -> graph_info = "cudagraph_exec_info"
 
 (* Releases: runs what the garbage collector has queued; how many failed so far. *)
 
+external release_done : unit -> unit = "cudagraph_release_done"
 external make_room : unit -> unit = "cudagraph_make_room"
 external failed_releases : unit -> int = "cudagraph_failed_releases"
 

@@ -135,8 +135,10 @@ let made_room ?stream message status =
   (ignore (Raw.detail ());
    call_hook message status;
    (* Work that is done needs nothing any more, even if nobody has waited for it. Nor is it waited for here:
-      it may need what this thread does next. *)
+      it may need what this thread does next. This stream is asked even if another library knows it. *)
    Option.iter (fun stream -> ignore (Raw.stream_query stream)) stream;
+   (* Before garbage is collected: some of it may be held by that work alone. *)
+   Raw.release_done ();
    Gc.full_major ();
    Raw.make_room ();
    true)

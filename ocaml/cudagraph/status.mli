@@ -27,8 +27,9 @@ val ready : string -> string -> Raw.status -> bool
 
 val made_room : ?stream:Raw.stream -> string -> Raw.status -> bool
 (** Whether a call that failed is to be made once more: memory was short, so that garbage
-    was collected and what it held given back, also what only work of [stream] that is
-    done has needed. Never while this thread captures. *)
+    was collected and what it held given back, also what only work that is done has
+    needed; [stream] is asked for it even if another library knows it. Never while this
+    thread captures. *)
 
 val get_memory :
   ?stream:Raw.stream -> string -> string -> (unit -> ('a, Raw.status) result) -> 'a

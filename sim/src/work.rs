@@ -167,8 +167,14 @@ impl Work {
                 moment.iter().for_each(|moment| moment.wait());
                 Ok(())
             }
-            Work::Alloc(memory) => memory.make(),
-            Work::Free(memory) => memory.unmake(),
+            Work::Alloc(memory) => {
+                memory.make();
+                Ok(())
+            }
+            Work::Free(memory) => {
+                memory.unmake();
+                Ok(())
+            }
             Work::Retire(address) => {
                 memory::retire(*address);
                 Ok(())

@@ -166,9 +166,15 @@ impl Queue {
                 drop(state);
                 wait_while_paused();
                 let is_launch = task.is_launch();
+                let mark = match &task {
+                    Task::Mark(moment) => Some(moment.clone()),
+                    _ => None,
+                };
                 self.run(task);
                 state = lock(&self.state);
                 state.done += 1;
+                // With the lock held: whoever has waited for the moment finds the stream to be that far.
+                mark.inspect(|moment| moment.happen());
                 state.launches -= usize::from(is_launch);
                 if state.waiters > 0 {
                     self.progress.notify_all();
@@ -184,8 +190,7 @@ impl Queue {
             (Task::Work(work), Some(context)) => work.run(context),
             (Task::Graph(launch), Some(context)) => launch.run(context),
             (Task::Wait(moment), _) => moment.wait(),
-            (Task::Mark(moment), _) => moment.happen(),
-            (_, None) => {}
+            (Task::Mark(_), _) | (_, None) => {}
         }));
         if outcome.is_err() {
             report::say("work of a stream failed inside; please report it");

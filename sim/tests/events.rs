@@ -28,6 +28,19 @@ fn an_event_happens_when_the_work_before_it_is_done() {
 }
 
 #[test]
+fn after_its_last_event_a_stream_is_idle() {
+    let s = Session::new();
+    let (stream, event) = (s.stream(), event(0));
+    let memory = upload(&[0; 4]);
+    for _ in 0..500 {
+        assert_eq!(launch(s.kernel(c"set"), 4, memory, 4, stream), SUCCESS);
+        cu!(cuEventRecord(event, stream));
+        cu!(cuEventSynchronize(event));
+        cu!(cuStreamQuery(stream));
+    }
+}
+
+#[test]
 fn a_stream_waits_for_what_was_recorded_last_before_the_wait() {
     let s = Session::new();
     let (one, two, event) = (s.stream(), s.stream(), event(2));

@@ -11,17 +11,6 @@ fn set(rules: &CStr) -> i32 {
     function!("cusimFail", extern "C" fn(*const std::ffi::c_char) -> i32)(rules.as_ptr())
 }
 
-/// Runs a body in a child with variables, and asserts that it succeeds: what it has written to stderr.
-fn with(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
-    if is_child(test) {
-        body();
-        return None;
-    }
-    let output = child(test, variables);
-    assert!(output.status.success(), "{}", errors(&output));
-    Some(errors(&output))
-}
-
 #[test]
 fn the_nth_call_fails() {
     simulator_only!();

@@ -216,3 +216,154 @@ fn sizes_that_cannot_be_are_refused() {
         cuGraphAddMemFreeNode(&mut node, g, null(), 0, 0x1234)
     );
 }
+
+const MIB: usize = 1 << 20;
+
+/// Runs `f` alone on a device of 64 MiB.
+fn on_a_small_device(test: &str, f: impl FnOnce(Session)) {
+    with(test, &[("CUDAGRAPH_SIM_MEMORY", "64M")], || {
+        f(Session::new())
+    });
+}
+
+/// A graph in which memory is made and, if so told, freed before the next is made: its addresses.
+fn making_in_turn(mib: &[usize], freed: bool) -> (CUgraph, Vec<CUdeviceptr>) {
+    let g = get!(cuGraphCreate(0));
+    let (mut last, mut addresses): (Option<CUgraphNode>, _) = (None, Vec::new());
+    for size in mib {
+        let mut params = alloc_params(size * MIB);
+        let after = last.as_ref().map_or(null(), std::ptr::from_ref);
+        let count = usize::from(last.is_some());
+        let made = get!(cuGraphAddMemAllocNode(g, after, count, &mut params));
+        last = Some(made);
+        if freed {
+            last = Some(get!(cuGraphAddMemFreeNode(g, &made, 1, params.dptr)));
+        }
+        addresses.push(params.dptr);
+    }
+    (g, addresses)
+}
+
+fn in_use() -> usize {
+    let (mut free, mut total) = (0, 0);
+    cu!(cuMemGetInfo_v2(&mut free, &mut total));
+    (total - free) / MIB
+}
+
+#[test]
+fn a_launch_without_room_is_refused_and_the_context_lives_on() {
+    simulator_only!();
+    let name = "a_launch_without_room_is_refused_and_the_context_lives_on";
+    on_a_small_device(name, |s| {
+        let stream = s.stream();
+        let (big, _) = making_in_turn(&[40, 40], false);
+        let big = instantiate(big);
+        for _ in 0..2 {
+            fails!(OUT_OF_MEMORY, cuGraphLaunch(big, stream));
+            cu!(cuStreamSynchronize(stream));
+        }
+        assert_eq!(in_use(), 0);
+        // Others work as if nothing had been.
+        let (g, _, memory) = making(&s, 4);
+        run(instantiate(g), stream);
+        assert_eq!(download(memory, 4), [4; 4]);
+    });
+}
+
+#[test]
+fn a_refused_launch_has_recorded_no_event() {
+    simulator_only!();
+    on_a_small_device("a_refused_launch_has_recorded_no_event", |s| {
+        let (g, _) = making_in_turn(&[40, 40], false);
+        let event = get!(cuEventCreate(0));
+        let _: CUgraphNode = get!(cuGraphAddEventRecordNode(g, null(), 0, event));
+        let (exec, stream, busy) = (instantiate(g), s.stream(), s.stream());
+        let gate = Gate::default();
+        gate.close(busy);
+        cu!(cuEventRecord(event, busy));
+        fails!(OUT_OF_MEMORY, cuGraphLaunch(exec, stream));
+        fails!(NOT_READY, cuEventQuery(event));
+        gate.open();
+        cu!(cuEventSynchronize(event));
+    });
+}
+
+#[test]
+fn memory_that_is_held_elsewhere_is_not_there() {
+    simulator_only!();
+    on_a_small_device("memory_that_is_held_elsewhere_is_not_there", |s| {
+        let stream = s.stream();
+        let (g, addresses) = making_in_turn(&[40], false);
+        let (other, other_addresses) = making_in_turn(&[40], false);
+        let (exec, other) = (instantiate(g), instantiate(other));
+        // By the launch of another graph...
+        cu!(cuGraphLaunch(exec, stream));
+        assert_eq!(in_use(), 40);
+        fails!(OUT_OF_MEMORY, cuGraphLaunch(other, stream));
+        let mut plain = 0;
+        fails!(OUT_OF_MEMORY, cuMemAlloc_v2(&mut plain, 40 * MIB));
+        // ... until it is freed, be it by a stream that has not come to that yet.
+        let gate = Gate::default();
+        gate.close(stream);
+        cu!(cuMemFreeAsync(addresses[0], stream));
+        cu!(cuGraphLaunch(other, stream));
+        gate.open();
+        cu!(cuStreamSynchronize(stream));
+        cu!(cuMemFree_v2(other_addresses[0]));
+        // Or by the program.
+        cu!(cuMemAlloc_v2(&mut plain, 40 * MIB));
+        fails!(OUT_OF_MEMORY, cuGraphLaunch(exec, stream));
+        cu!(cuMemFree_v2(plain));
+        run(exec, stream);
+        cu!(cuMemFree_v2(addresses[0]));
+        assert_eq!(in_use(), 0);
+    });
+}
+
+#[test]
+fn the_most_at_once_counts() {
+    simulator_only!();
+    on_a_small_device("the_most_at_once_counts", |s| {
+        let stream = s.stream();
+        // One after the other.
+        let (g, _) = making_in_turn(&[40, 30, 50], true);
+        run(instantiate(g), stream);
+        // Beside each other.
+        let g = get!(cuGraphCreate(0));
+        for _ in 0..2 {
+            let mut params = alloc_params(40 * MIB);
+            let made: CUgraphNode = get!(cuGraphAddMemAllocNode(g, null(), 0, &mut params));
+            let _: CUgraphNode = get!(cuGraphAddMemFreeNode(g, &made, 1, params.dptr));
+        }
+        fails!(OUT_OF_MEMORY, cuGraphLaunch(instantiate(g), stream));
+        // What an earlier launch has left is freed first.
+        let (g, _) = making_in_turn(&[40], false);
+        let exec = get!(cuGraphInstantiateWithFlags(g, 1));
+        for _ in 0..3 {
+            cu!(cuGraphLaunch(exec, stream));
+        }
+        cu!(cuStreamSynchronize(stream));
+        assert_eq!(in_use(), 40);
+    });
+}
+
+#[test]
+fn launches_of_one_stream_share_room_and_those_of_two_do_not() {
+    simulator_only!();
+    let name = "launches_of_one_stream_share_room_and_those_of_two_do_not";
+    on_a_small_device(name, |s| {
+        let (one, two, gate) = (s.stream(), s.stream(), Gate::default());
+        let execs = [40, 50].map(|mib| instantiate(making_in_turn(&[mib], true).0));
+        gate.close(one);
+        for exec in execs {
+            cu!(cuGraphLaunch(exec, one));
+        }
+        assert_eq!(in_use(), 50);
+        let other = instantiate(making_in_turn(&[20], true).0);
+        fails!(OUT_OF_MEMORY, cuGraphLaunch(other, two));
+        gate.open();
+        cu!(cuStreamSynchronize(one));
+        assert_eq!(in_use(), 0);
+        run(other, two);
+    });
+}

@@ -433,6 +433,13 @@ fn info(stream: usize) -> Result<(CUstreamCaptureStatus, u64)> {
     Ok((status, id))
 }
 
+/// Whether a stream is capturing, validly or not, or the driver does not tell. The caller has passed the
+/// gate.
+pub fn is_captured(stream: usize) -> bool {
+    let idle = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    info(stream).map_or(true, |(status, _)| status != idle)
+}
+
 /// Whether a stream is capturing, validly or not. `cuStreamIsCapturing`
 pub fn status(stream: usize) -> Result<CUstreamCaptureStatus> {
     let _together = gate::pass(Passing::Together);

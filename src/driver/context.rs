@@ -5,6 +5,7 @@ use super::gate::{self, Passing, Shield, ThreadMode};
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
+use super::stream::Stream;
 use super::{capture, driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::cell::RefCell;
@@ -34,7 +35,8 @@ pub struct Context {
     /// Work pending on the NULL stream of this context.
     pub null_stream: Arc<StreamState>,
     backlog: Arc<Backlog>,
-    streams: Mutex<Vec<Weak<StreamState>>>,
+    /// The state of a stream outlives the stream until its work is done.
+    streams: Mutex<Vec<(Weak<StreamState>, Weak<Stream>)>>,
     limits: OnceLock<Limits>,
 }
 
@@ -152,17 +154,40 @@ impl Context {
         Ok(device)
     }
 
+    /// Every context here that was not reset.
+    fn all_alive() -> Vec<Arc<Context>> {
+        let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+        let all = known.iter().flat_map(HashMap::values);
+        let mut contexts: Vec<_> = all.filter_map(Weak::upgrade).collect();
+        // What goes here is dropped after the lock.
+        drop(known);
+        contexts.retain(|context| context.is_alive());
+        contexts
+    }
+
+    /// Lets go what done work used on any stream, for programs that never wait for one. Waits for nothing:
+    /// the work under way may need what the calling thread does next.
+    pub fn release_done() {
+        for context in Context::all_alive() {
+            let Ok(_entered) = context.enter() else {
+                continue;
+            };
+            let streams = context.live_streams();
+            streams.iter().for_each(|stream| stream.release_done());
+            // A library that shares streams with us may capture on a blocking one of its own, and asking for
+            // the NULL stream would break that.
+            if !streams.iter().any(|stream| stream.is_shared()) {
+                Stream::null_of(context.clone()).release_done();
+            }
+        }
+    }
+
     /// Gives back the memory that devices keep for later launches of graphs: each that has a context here,
     /// since work of any may be short of it on a thread where another context is current, or none.
     /// `cuDeviceGraphMemTrim`
     pub fn trim_graph_memory() {
-        let contexts: Vec<Arc<Context>> = {
-            let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-            let all = known.iter().flat_map(HashMap::values);
-            all.filter_map(Weak::upgrade).collect()
-        };
-        let alive = contexts.iter().filter(|context| context.is_alive());
-        let mut devices: Vec<i32> = alive.map(|context| context.device).collect();
+        let contexts = Context::all_alive();
+        let mut devices: Vec<i32> = contexts.iter().map(|context| context.device).collect();
         devices.sort_unstable();
         devices.dedup();
         let _shield = Shield::harmless(Passing::By);
@@ -238,10 +263,15 @@ impl Context {
     }
 
     fn states(&self) -> Vec<Arc<StreamState>> {
-        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
-        streams.retain(|weak| weak.strong_count() > 0);
-        let own = streams.iter().filter_map(Weak::upgrade);
+        let streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        let own = streams.iter().filter_map(|(state, _)| state.upgrade());
         own.chain([self.null_stream.clone()]).collect()
+    }
+
+    /// The streams of this context that have an owner.
+    fn live_streams(&self) -> Vec<Arc<Stream>> {
+        let streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        streams.iter().filter_map(|(_, s)| s.upgrade()).collect()
     }
 
     /// The stream states of this context but for one.
@@ -267,10 +297,10 @@ impl Context {
     }
 
     /// Remembers a stream that was made in this context.
-    pub fn adopt(&self, state: &Arc<StreamState>) {
+    pub fn adopt(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
-        streams.retain(|weak| weak.strong_count() > 0);
-        streams.push(Arc::downgrade(state));
+        streams.retain(|(state, _)| state.strong_count() > 0);
+        streams.push((Arc::downgrade(stream.state()), Arc::downgrade(stream)));
     }
 
     /// Makes this the current context until the guard goes. Costs one query when it already is.

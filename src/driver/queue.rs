@@ -58,6 +58,11 @@ impl StreamState {
         self.asking.read().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// The same, unless the stream may come to capture at this moment.
+    pub fn try_asking(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.asking.try_read().ok()
+    }
+
     /// Nobody asks or waits for the stream while this lives: it may come to capture.
     pub fn unasked(&self) -> RwLockWriteGuard<'_, ()> {
         self.asking.write().unwrap_or_else(|e| e.into_inner())
@@ -105,7 +110,7 @@ impl StreamState {
     /// progress are the caller's to destroy.
     pub fn release_all(&self) -> Vec<usize> {
         let mut queue = self.lock();
-        let released = queue.take_up_to(u64::MAX);
+        let released = queue.take_all();
         let events = queue.markers.take();
         drop(queue);
         drop(released);
@@ -115,8 +120,7 @@ impl StreamState {
     /// Whether the markers say that all work is done.
     pub fn is_done_by_markers(&self) -> bool {
         let mut queue = self.lock();
-        let reached = queue.markers.reached();
-        let released = reached.map(|mark| queue.take_up_to(mark));
+        let released = queue.take_marked();
         let done = queue.markers.is_empty();
         drop(queue);
         drop(released);
@@ -175,6 +179,20 @@ impl Queue {
         self.pending.take_up_to(mark)
     }
 
+    /// Takes out what all work used: it is done, and no call is under way since the lock is held.
+    pub fn take_all(&mut self) -> Vec<Shared> {
+        self.take_up_to(u64::MAX)
+    }
+
+    /// Takes out what only work used that markers say is done. The thread's mode is RELAXED: to ask about an
+    /// event is unsafe to captures otherwise. `cuEventQuery`
+    pub fn take_marked(&mut self) -> Vec<Shared> {
+        match self.markers.reached() {
+            Some(mark) => self.take_up_to(mark),
+            None => Vec::new(),
+        }
+    }
+
     /// Whether [`Queue::note_progress`] has something to do.
     #[inline]
     pub fn progress_is_due(&self) -> bool {
@@ -184,14 +202,10 @@ impl Queue {
     /// Learns which operations are done, and lets go what they used: so a stream that is never waited
     /// for keeps no more than it needs. `cuEventQuery`, `cuEventRecord`
     pub fn note_progress(&mut self, stream: sys::CUstream) -> Vec<Shared> {
-        // To ask about an event is unsafe to captures otherwise.
         let _relaxed = ThreadMode::relaxed();
-        let reached = self.markers.reached();
+        let released = self.take_marked();
         self.markers.set(stream, self.sequence);
-        match reached {
-            Some(mark) => self.take_up_to(mark),
-            None => Vec::new(),
-        }
+        released
     }
 }
 

@@ -3,7 +3,7 @@
 use super::capture::{self, Capture, Place};
 use super::context::Context;
 use super::foreign::Whose;
-use super::gate::{self, Passing, Shield};
+use super::gate::{self, Passing, Shield, ThreadMode};
 use super::graph_memory::MemoryNodes;
 use super::pressure::{Short, Waiting};
 use super::queue::{Queue, StreamState};
@@ -64,31 +64,31 @@ impl Stream {
         let waiting = Waiting::begin();
         driver!(cuStreamCreateWithPriority(&mut handle, flags, priority))?;
         drop(waiting);
-        let state = StreamState::new(context.backlog());
-        context.adopt(&state);
-        LIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Stream {
-            handle: handle as usize,
+        let (handle, whose) = (handle as usize, Whose::Ours);
+        Ok(Stream::with_owner(
+            handle,
             context,
             non_blocking,
-            state,
-            shared: AtomicBool::new(false),
-            whose: Whose::Ours,
-        }))
+            false,
+            whose,
+        ))
     }
 
     /// The NULL stream of the context that is current on this thread.
     pub fn null() -> Result<Arc<Stream>> {
-        let context = Context::current()?;
-        let state = context.null_stream.clone();
-        Ok(Arc::new(Stream {
+        Ok(Arc::new(Stream::null_of(Context::current()?)))
+    }
+
+    /// The NULL stream of a context.
+    pub fn null_of(context: Arc<Context>) -> Stream {
+        Stream {
             handle: 0,
+            state: context.null_stream.clone(),
             context,
             non_blocking: false,
-            state,
             shared: AtomicBool::new(false),
             whose: Whose::Ours,
-        }))
+        }
     }
 
     /// A stream that another library made.
@@ -98,17 +98,27 @@ impl Stream {
         non_blocking: bool,
         whose: Whose,
     ) -> Arc<Stream> {
-        let state = StreamState::new(context.backlog());
-        context.adopt(&state);
+        Stream::with_owner(handle, context, non_blocking, true, whose)
+    }
+
+    fn with_owner(
+        handle: usize,
+        context: Arc<Context>,
+        non_blocking: bool,
+        shared: bool,
+        whose: Whose,
+    ) -> Arc<Stream> {
         LIVE.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Stream {
+        let stream = Arc::new(Stream {
             handle,
+            state: StreamState::new(context.backlog()),
             context,
             non_blocking,
-            state,
-            shared: AtomicBool::new(true),
+            shared: AtomicBool::new(shared),
             whose,
-        })
+        });
+        stream.context.adopt(&stream);
+        stream
     }
 
     /// The driver's handle, 0 for the NULL stream.
@@ -337,6 +347,41 @@ impl Stream {
             }
             super::error::check("cuStreamQuery", status).map(|()| true)
         })
+    }
+
+    /// Lets go what done work used, without waiting for anything, be it another thread that uses the stream
+    /// at this moment. The context is current. `cuStreamQuery`, `cuEventQuery`
+    pub fn release_done(&self) {
+        let Some(_asking) = self.state.try_asking() else {
+            return;
+        };
+        let Some(mut queue) = self.state.try_lock() else {
+            return;
+        };
+        if queue.pending.is_empty() {
+            return;
+        }
+        let Some(passage) = gate::try_together() else {
+            return;
+        };
+        let relaxed = ThreadMode::relaxed();
+        let released = match self.is_seen_idle() {
+            true => queue.take_all(),
+            false => queue.take_marked(),
+        };
+        drop(relaxed);
+        drop(passage);
+        drop(queue);
+        drop(released);
+    }
+
+    /// Whether the stream is idle; false also where asking could break a capture. The caller has passed the
+    /// gate, with nothing to be enqueued and the thread's mode RELAXED.
+    fn is_seen_idle(&self) -> bool {
+        let may_capture = self.is_shared()
+            || capture::any_open() && (self.is_null() || capture::is_captured(self.handle));
+        // SAFETY: the handle lives as long as `self`.
+        !may_capture && unsafe { sys::cuStreamQuery(self.raw()) } == CUresult::CUDA_SUCCESS
     }
 
     /// The driver's number for the stream, unique in the process. `cuStreamGetId`

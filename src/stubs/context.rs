@@ -126,8 +126,18 @@ extern "C" fn cudagraph_ctx_address(context: Value) -> Value {
 }
 
 #[no_mangle]
+extern "C" fn cudagraph_release_done(_unit: Value) -> Value {
+    let _ = blocking(|| {
+        Context::release_done();
+        Ok(())
+    });
+    UNIT
+}
+
+#[no_mangle]
 extern "C" fn cudagraph_make_room(_unit: Value) -> Value {
     let _ = blocking(|| {
+        Context::release_done();
         release::drain(Drain::All);
         Context::trim_graph_memory();
         Ok(())

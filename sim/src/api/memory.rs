@@ -40,7 +40,8 @@ fn free(address: u64) -> Result<()> {
         Kind::Graph => {
             let memory = memory::graph::at(address).ok_or(INVALID_VALUE)?;
             memory.give_up()?;
-            memory.unmake()
+            memory.unmake();
+            Ok(())
         }
         _ => memory::free(address, Block::is_freeable),
     }

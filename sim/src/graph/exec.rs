@@ -8,6 +8,7 @@ use super::Graph;
 use crate::context::Context;
 use crate::event::Moment;
 use crate::ledger::Kind;
+use crate::memory::graph::Room;
 use crate::status::*;
 use crate::stream::Stream;
 use crate::table::{fresh_handle, lock, Table};
@@ -132,6 +133,9 @@ impl Exec {
         if plan.freed.iter().any(|memory| !memory.is_outstanding()) {
             return Err(INVALID_VALUE);
         }
+        let left_before: Vec<_> = plan.kept.iter().filter(|m| m.is_outstanding()).collect();
+        // Before anything is changed.
+        let room = Room::take(stream.id, &plan.needs, &left_before)?;
         let special = special_steps(&plan)?;
         // As the driver does: such a launch returns when it is done.
         let waits = plan.writes_pageable();
@@ -147,6 +151,7 @@ impl Exec {
             plan,
             special,
             free_first,
+            room: Some(room),
             done: done.clone(),
         };
         if let Some(before) = before.filter(|before| before.at().is_none()) {

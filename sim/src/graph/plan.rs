@@ -2,7 +2,7 @@
 
 use super::object::UserObject;
 use super::{Action, Graph};
-use crate::memory::graph::GraphMemory;
+use crate::memory::graph::{GraphMemory, Need};
 use crate::status::{Result, INVALID_VALUE};
 use crate::work::Work;
 use std::collections::HashMap;
@@ -36,6 +36,8 @@ pub struct Plan {
     pub kept: Vec<Arc<GraphMemory>>,
     /// Memory of other graphs that a launch frees.
     pub freed: Vec<Arc<GraphMemory>>,
+    /// What a launch needs of each device for the memory that it makes.
+    pub needs: Vec<Need>,
     /// Objects that live as long as a launch may need them.
     objects: Vec<Arc<UserObject>>,
 }
@@ -135,6 +137,49 @@ impl Plan {
                 _ => {}
             }
         }
+        self.note_needs();
+    }
+
+    /// Finds out how much memory there may be at once: when a step makes some, all that is not freed before it
+    /// and not made after it.
+    fn note_needs(&mut self) {
+        let mut needs: HashMap<i32, i64> = HashMap::new();
+        for (maker, step) in self.steps.iter().enumerate() {
+            let Work::Alloc(memory) = &step.work else {
+                continue;
+            };
+            let device = memory.device;
+            let (before, after) = self.around(maker);
+            let change = |(index, step): (usize, &Step)| match &step.work {
+                Work::Alloc(m) if m.device == device && !after[index] => m.size as i64,
+                Work::Free(m) if m.device == device && before[index] => -(m.size as i64),
+                _ => 0,
+            };
+            let bytes: i64 = self.steps.iter().enumerate().map(change).sum();
+            let most = needs.entry(device).or_default();
+            *most = bytes.max(*most);
+        }
+        let need = |(device, bytes)| Need {
+            device,
+            bytes: bytes as u64,
+        };
+        self.needs = needs.into_iter().map(need).collect();
+    }
+
+    /// For each step, whether it must come before a certain one, and whether it must come after that.
+    fn around(&self, step: usize) -> (Vec<bool>, Vec<bool>) {
+        let mut before = vec![false; self.steps.len()];
+        for index in (0..step).rev() {
+            let mut next = self.steps[index].next.iter();
+            before[index] = next.any(|next| *next == step || before[*next]);
+        }
+        let mut after = vec![false; self.steps.len()];
+        for index in step..self.steps.len() {
+            if index == step || after[index] {
+                self.steps[index].next.iter().for_each(|n| after[*n] = true);
+            }
+        }
+        (before, after)
     }
 
     /// Finds the steps of which each launch needs its own form.

@@ -3,6 +3,7 @@
 use super::plan::Plan;
 use crate::context::Context;
 use crate::event::Moment;
+use crate::memory::graph::Room;
 use crate::report;
 use crate::status::UNKNOWN;
 use crate::table::lock;
@@ -20,6 +21,8 @@ pub struct Launch {
     pub special: HashMap<usize, Work>,
     /// Memory of an earlier launch that this one frees first.
     pub free_first: Vec<Work>,
+    /// Room for the memory that it makes.
+    pub room: Option<Room>,
     /// Happens at the end.
     pub done: Arc<Moment>,
 }
@@ -38,14 +41,18 @@ impl Drop for Launch {
 
 impl Launch {
     /// Does it.
-    pub fn run(self, context: &Arc<Context>) {
-        let done = self.done.clone();
+    pub fn run(mut self, context: &Arc<Context>) {
+        let (done, room) = (self.done.clone(), self.room.take());
         self.free_first.iter().for_each(|work| work.run(context));
+        let progress;
         if self.plan.is_chain {
             (0..self.plan.steps.len()).for_each(|step| self.step(step, context));
         } else {
-            branches(Arc::new(Progress::new(self, context.clone())));
+            progress = Arc::new(Progress::new(self, context.clone()));
+            branches(&progress);
         }
+        // First: whoever knows that it is done counts on the room.
+        drop(room);
         done.happen();
     }
 
@@ -130,7 +137,7 @@ impl Progress {
 }
 
 /// Runs a launch with branches to its end.
-fn branches(progress: Arc<Progress>) {
+fn branches(progress: &Arc<Progress>) {
     loop {
         progress.drain();
         let mut state = lock(&progress.state);

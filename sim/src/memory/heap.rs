@@ -1,5 +1,6 @@
 //! The reserved range and the blocks in it.
 
+use super::graph::Demand;
 use super::{slot, Block, Kind};
 use crate::status::{Result, OUT_OF_MEMORY};
 use crate::{device, report};
@@ -26,8 +27,10 @@ const REMEMBERED: usize = 4096;
 #[derive(Default)]
 pub(super) struct Heap {
     pub(super) blocks: BTreeMap<u64, Block>,
-    /// Bytes used on each device.
-    pub(super) used: [u64; device::MOST],
+    /// Bytes used on each device, but for memory of graphs.
+    used: [u64; device::MOST],
+    /// What graphs need of each device.
+    pub(super) graphs: [Demand; device::MOST],
     /// Starts of blocks that went with their context.
     pub(super) orphaned: HashSet<u64>,
     /// The latest frees.
@@ -132,15 +135,19 @@ impl Heap {
         heap
     }
 
+    /// Bytes of a device that are not to be had.
+    pub(super) fn taken(&self, device: i32) -> u64 {
+        self.used[slot(device)] + self.graphs[slot(device)].bytes()
+    }
+
     /// Finds an address for a block and makes it part of the heap.
     pub(super) fn place(&mut self, mut block: Block) -> Result<u64> {
-        let used = self.used[slot(block.device)];
-        let on_device = block.kind.is_on_device() && block.live;
-        if on_device && (block.size > total() || used > total() - block.size) {
+        let left = total().saturating_sub(self.taken(block.device));
+        if block.is_counted() && block.size > left {
             return Err(OUT_OF_MEMORY);
         }
         block.start = self.find(block.size)?;
-        if on_device {
+        if block.is_counted() {
             self.used[slot(block.device)] += block.size;
         }
         self.blocks.insert(block.start, block);
@@ -188,7 +195,7 @@ impl Heap {
         let Some(block) = self.blocks.remove(&start) else {
             return;
         };
-        if block.kind.is_on_device() && block.live {
+        if block.is_counted() {
             self.used[slot(block.device)] -= block.size;
         }
         self.freed.push_back(block);
@@ -219,29 +226,14 @@ impl Heap {
         }
     }
 
-    /// Makes the memory of a graph live or not.
-    pub(super) fn set_live(&mut self, start: u64, live: bool) -> Result<()> {
-        let Some(block) = self.blocks.get_mut(&start) else {
-            return Ok(());
-        };
-        if block.live == live {
-            return Ok(());
-        }
-        let used = &mut self.used[slot(block.device)];
-        if live {
-            if *used > total().saturating_sub(block.size) {
-                return Err(OUT_OF_MEMORY);
+    /// Makes the memory of a graph live or not. There is room: the launch has taken it.
+    pub(super) fn set_live(&mut self, start: u64, live: bool) {
+        if let Some(block) = self.blocks.get_mut(&start) {
+            if block.live && !live {
+                empty(block);
             }
-            *used += block.size;
-        } else {
-            *used -= block.size;
+            block.live = live;
         }
-        block.live = live;
-        let block = *block;
-        if !live {
-            empty(&block);
-        }
-        Ok(())
     }
 
     pub(super) fn holding(&self, address: u64) -> Option<Block> {

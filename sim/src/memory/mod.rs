@@ -107,6 +107,11 @@ impl Block {
         self.start + self.size
     }
 
+    /// Whether its bytes count as used. Those of graphs count as what launches need.
+    fn is_counted(&self) -> bool {
+        self.live && self.kind.is_on_device() && self.kind != Kind::Graph
+    }
+
     fn holds(&self, address: u64) -> bool {
         (self.start..self.end()).contains(&address)
     }
@@ -139,14 +144,15 @@ fn changed() {
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Bytes of live device memory on all devices.
+/// Bytes of all devices that are in use.
 pub fn bytes_live() -> u64 {
-    read().used.iter().sum()
+    let heap = read();
+    (0..device::MOST as i32).map(|d| heap.taken(d)).sum()
 }
 
-/// Bytes of live memory on one device.
+/// Bytes of one device that are in use.
 pub fn used(device: i32) -> u64 {
-    read().used[device as usize]
+    read().taken(device)
 }
 
 /// Allocates a block: its address.

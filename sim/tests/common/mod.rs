@@ -85,6 +85,17 @@ macro_rules! simulator_only {
 }
 pub(crate) use simulator_only;
 
+/// Runs a body in a child with variables, and asserts that it succeeds: what it has written to stderr.
+pub fn with(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
+    if is_child(test) {
+        body();
+        return None;
+    }
+    let output = child(test, variables);
+    assert!(output.status.success(), "{}", errors(&output));
+    Some(errors(&output))
+}
+
 /// Runs the rest of the test in a process of its own: an error of a kernel breaks all of a process's
 /// contexts on the device.
 macro_rules! alone {
