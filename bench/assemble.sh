@@ -2,7 +2,8 @@
 # Builds the benchmark and puts all it needs into out/bench, to be copied to a machine with a GPU.
 set -eu
 cd "$(dirname "$0")/.."
-dune build ./bench ./sim/libcudagraph_sim.so
+# As opam builds packages: in a build for development no call is inlined across OCaml modules.
+dune build --profile release ./bench ./sim/libcudagraph_sim.so
 target=${CARGO_TARGET_DIR:-$PWD/target}
 cargo build --quiet --release --locked --ignore-rust-version --manifest-path bench/floor/Cargo.toml --target-dir "$target"
 out=out/bench
