@@ -198,8 +198,9 @@ fn memory_does_not_go_back_during_a_launch_at_once() {
         let launcher = {
             let (life, crossing, returned) = (life.clone(), crossing.clone(), returned.clone());
             thread::spawn(move || {
+                let place = crossing.give_place();
                 for _ in 0..2 {
-                    let Some(_short) = crossing.begin_short(1) else {
+                    let Some(_short) = crossing.begin_short(place) else {
                         continue;
                     };
                     if !life.is_dead() {

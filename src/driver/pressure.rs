@@ -13,16 +13,17 @@
 use super::sync::atomic::{AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use super::sync::{in_total_order, yield_now};
 use std::cell::Cell;
-use std::sync::atomic::AtomicUsize as Counter;
 
 /// One thread's place, on a cache line of its own.
 #[repr(align(128))]
 struct Place(AtomicU8);
 
-/// Where calls at once and calls that wait meet. Each thread that takes part has a place; any more than
+/// Where calls at once and calls that wait meet. Each thread with calls at once has a place; any more than
 /// `PLACES` share them, and may find theirs taken.
 pub struct Crossing<const PLACES: usize> {
     under_way: [Place; PLACES],
+    /// Places that any thread has got: the others need no look.
+    given_out: AtomicUsize,
     waiting: AtomicUsize,
 }
 
@@ -32,6 +33,7 @@ impl<const PLACES: usize> Crossing<PLACES> {
     const fn new() -> Crossing<PLACES> {
         Crossing {
             under_way: [const { Place(AtomicU8::new(0)) }; PLACES],
+            given_out: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
         }
     }
@@ -41,8 +43,14 @@ impl<const PLACES: usize> Crossing<PLACES> {
     pub fn new() -> Crossing<PLACES> {
         Crossing {
             under_way: std::array::from_fn(|_| Place(AtomicU8::new(0))),
+            given_out: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// A place for a thread, before its first call at once.
+    pub fn give_place(&self) -> usize {
+        in_total_order(self.given_out.fetch_add(1, Ordering::SeqCst))
     }
 
     /// A call at once on the thread of this place. Nothing if a call that waits is under way.
@@ -60,7 +68,9 @@ impl<const PLACES: usize> Crossing<PLACES> {
     /// Announces a call that waits, and lets those end that count on its absence: each is one launch.
     pub fn begin_waiting(&self) -> Waiting<'_> {
         in_total_order(self.waiting.fetch_add(1, Ordering::SeqCst));
-        for place in &self.under_way {
+        // A thread that gets its place later finds this call waiting.
+        let given_out = self.given_out.load(Ordering::SeqCst);
+        for place in self.under_way.iter().take(given_out) {
             while place.0.load(Ordering::SeqCst) != 0 {
                 yield_now();
             }
@@ -77,12 +87,10 @@ loom::lazy_static! { static ref CROSSING: Crossing<1> = Crossing::new(); }
 
 /// The place of the calling thread.
 fn place() -> usize {
-    // Not one of those that loom checks: it decides nothing.
-    static NEXT: Counter = Counter::new(0);
     thread_local! { static PLACE: Cell<usize> = const { Cell::new(usize::MAX) }; }
     PLACE.with(|place| {
         if place.get() == usize::MAX {
-            place.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            place.set(CROSSING.give_place());
         }
         place.get()
     })
@@ -150,11 +158,12 @@ mod tests {
     #[test]
     fn a_short_call_excludes_waiting_ones_and_the_other_way_round() {
         let crossing = Arc::new(Crossing::<2>::new());
+        let [place, _, shares_it] = std::array::from_fn(|_| crossing.give_place());
         let waiting = crossing.begin_waiting();
-        assert!(crossing.begin_short(0).is_none());
+        assert!(crossing.begin_short(place).is_none());
         drop(waiting);
-        let short = crossing.begin_short(0).expect("nobody waits");
-        assert!(crossing.begin_short(2).is_none());
+        let short = crossing.begin_short(place).expect("nobody waits");
+        assert!(crossing.begin_short(shares_it).is_none());
         let waiter = {
             let crossing = crossing.clone();
             std::thread::spawn(move || drop(crossing.begin_waiting()))
@@ -162,7 +171,7 @@ mod tests {
         assert!(!waiter.is_finished());
         drop(short);
         waiter.join().expect("the waiter got through");
-        assert!(crossing.begin_short(0).is_some());
+        assert!(crossing.begin_short(place).is_some());
     }
 
     #[test]
