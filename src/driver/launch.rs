@@ -13,6 +13,7 @@ use super::{driver, Error, Result};
 use cudarc::driver::sys;
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 /// A kernel's parameter as the driver describes it.
 #[derive(Debug, Clone, Copy)]
@@ -208,8 +209,8 @@ fn is_large(bytes: &[u8]) -> bool {
 
 /// The arguments of a launch in which nothing is wrong, as the driver reads them. Filled in place, once.
 pub struct Layout {
-    words: [u64; MOST_AT_ONCE],
-    places: [*mut c_void; MOST_AT_ONCE],
+    words: [MaybeUninit<u64>; MOST_AT_ONCE],
+    places: [MaybeUninit<*mut c_void>; MOST_AT_ONCE],
 }
 
 impl Layout {
@@ -217,8 +218,8 @@ impl Layout {
     #[inline]
     pub fn empty() -> Layout {
         Layout {
-            words: [0; MOST_AT_ONCE],
-            places: [std::ptr::null_mut(); MOST_AT_ONCE],
+            words: [const { MaybeUninit::uninit() }; MOST_AT_ONCE],
+            places: [const { MaybeUninit::uninit() }; MOST_AT_ONCE],
         }
     }
 
@@ -240,19 +241,23 @@ impl Layout {
         let rooms = self.words.iter_mut().zip(&mut self.places);
         for (parameter, (word, place)) in parameters.iter().zip(rooms) {
             let argument = arguments.next()?;
-            *word = argument.fitting_word(parameter.size)?;
-            *place = std::ptr::from_mut(word).cast();
+            let word = word.write(argument.fitting_word(parameter.size)?);
+            place.write(std::ptr::from_mut(word).cast());
             match argument {
                 Argument::Memory(memory, _) if !retain(memory) => return None,
                 Argument::Bytes(bytes) if is_large(bytes) => return None,
-                Argument::Bytes(bytes) => *place = bytes.as_ptr().cast_mut().cast(),
+                Argument::Bytes(bytes) => {
+                    place.write(bytes.as_ptr().cast_mut().cast());
+                }
                 _ => {}
             }
         }
         if arguments.next().is_some() {
             return None;
         }
-        Some(enqueue(function, shape, self.places.as_mut_ptr(), stream))
+        // As many are filled as the kernel has parameters.
+        let places = self.places.as_mut_ptr().cast();
+        Some(enqueue(function, shape, places, stream))
     }
 }
 
