@@ -2,6 +2,7 @@
 
 use super::device::Limits;
 use super::gate::{self, Passing, Shield, ThreadMode};
+use super::memory::Allocation;
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
@@ -274,11 +275,26 @@ impl Context {
         streams.iter().filter_map(|(_, s)| s.upgrade()).collect()
     }
 
-    /// The stream states of this context but for one.
-    pub fn other_states(&self, one: &Arc<StreamState>) -> Vec<Arc<StreamState>> {
+    /// Whether pending work of any context may use the memory; true if nobody can tell at this moment. The
+    /// work of `one` stream is passed over.
+    pub fn others_may_use(&self, memory: &Arc<Allocation>, one: Option<&Arc<StreamState>>) -> bool {
+        let is_one = |state: &Arc<StreamState>| one.is_some_and(|one| Arc::ptr_eq(state, one));
         let mut states = self.states();
-        states.retain(|state| !Arc::ptr_eq(state, one));
-        states
+        states.extend(self.outside_states());
+        states.iter().any(|s| !is_one(s) && s.may_use(memory))
+    }
+
+    /// Whether pending work of another context uses the memory: a kernel can reach it from there, and freeing
+    /// it waits for its own context. Waits for calls that enqueue at this moment.
+    pub fn outsiders_use(&self, memory: &Arc<Allocation>) -> bool {
+        self.outside_states().iter().any(|s| s.uses(memory))
+    }
+
+    /// The stream states of every other context.
+    fn outside_states(&self) -> Vec<Arc<StreamState>> {
+        let others = Context::all_alive();
+        let others = others.iter().filter(|other| !std::ptr::eq(&***other, self));
+        others.flat_map(|other| other.states()).collect()
     }
 
     /// The context that an allocation of any library belongs to; the current one if the driver does not

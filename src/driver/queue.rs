@@ -127,12 +127,22 @@ impl StreamState {
         done
     }
 
+    /// Whether an operation is known to be done.
+    pub fn is_done(&self, sequence: u64) -> bool {
+        self.try_lock().is_some_and(|queue| queue.done >= sequence)
+    }
+
     /// How many resources are held.
     pub fn held(&self) -> usize {
         self.lock().pending.len()
     }
 
-    /// Whether pending work may use `memory`; true if nobody can tell at this moment.
+    /// Whether pending work uses `memory`. Waits for a call that is under way.
+    pub fn uses(&self, memory: &Arc<Allocation>) -> bool {
+        self.lock().pending.holds(memory)
+    }
+
+    /// The same at once; true if nobody can tell at this moment.
     pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
         self.try_lock()
             .is_none_or(|queue| queue.pending.holds(memory))
@@ -300,11 +310,13 @@ mod tests {
     fn idle_streams_take_no_room() {
         let backlog = Arc::new(Backlog::default());
         let states: Vec<_> = (0..1000).map(|_| StreamState::new(&backlog)).collect();
-        for _ in 0..3 {
+        for round in 1..=3 {
             for state in &states {
                 assert!(backlog.has_room());
                 state.enqueue(&mut state.lock(), 1, |_, _| ());
+                assert!(!state.is_done(round));
                 state.release_up_to(state.mark());
+                assert!(state.is_done(round));
             }
         }
         let busy = &states[0];
