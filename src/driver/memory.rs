@@ -232,7 +232,11 @@ impl Allocation {
         };
         let _entered = stream.context().enter()?;
         let mut called = false;
-        let give_back = |address| stream.free(address, &mut called);
+        let give_back = |address| match self.context.is_alive() {
+            true => stream.free(address, &mut called),
+            // The address may be of other memory by now.
+            false => Ok(()),
+        };
         self.free_by(used, give_back).inspect_err(|_| {
             if !called && matches!(self.owner, Owner::Stream(..)) {
                 // Nobody has given it back: its release will.
@@ -354,10 +358,11 @@ fn sized(size: usize) -> impl FnOnce(Error) -> Error {
 pub struct Held(Arc<Allocation>);
 
 impl Held {
-    /// Holds live memory; an error if the user has freed it.
+    /// Holds live memory; an error if the user has freed it, or it went with its context.
     pub fn new(allocation: &Arc<Allocation>) -> Result<Held> {
         if allocation.life.hold() {
-            return Ok(Held(allocation.clone()));
+            let held = Held(allocation.clone());
+            return allocation.context.check_alive().map(|()| held);
         }
         let address = allocation.address;
         Err(Error::invalid(format!(
