@@ -257,6 +257,27 @@ let values_of_before () =
   Stream.synchronize s;
   Alcotest.(check (list int)) "the new context works" [ 4 ] (read new_p)
 
+(* The context is reset while a stream of it captures: the capture is over, and in nobody's way. *)
+let reset_in_a_capture mode () =
+  let device = Device.get ~ordinal:0 in
+  let enter () = Context.set_current (Context.get_primary device) in
+  enter ();
+  let s = stream () and p = device_ints 1 in
+  Graph.begin_capture ~mode s;
+  run (kernel "incr") s [ Tensor p; Int 1 ];
+  Device.primary_ctx_reset device;
+  check_cuda_error "end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+      ignore (Graph.end_capture s));
+  enter ();
+  let q = device_ints 1 and s = stream () in
+  let graph = capture s (fun () -> run (kernel "incr") s [ Tensor q; Int 1 ]) in
+  Graph.launch (Graph.instantiate graph) s;
+  Domain.join
+    (Domain.spawn (fun () ->
+         enter ();
+         Context.synchronize ()));
+  Alcotest.(check (list int)) "the new context captures" [ 1 ] (read q)
+
 (* The context is reset while domains launch in it: each gets an error, and uses nothing that is gone. *)
 let reset_among_launches () =
   let device = Device.get ~ordinal:0 in
@@ -945,6 +966,12 @@ let () =
           test "case 9: context reset" case_09;
           test "case 9: values of before" values_of_before;
           test "case 9: reset among launches" reset_among_launches;
-          no_misuse;
-        ] );
+        ]
+        @ List.map
+            (fun mode ->
+              test
+                ("case 9: reset in a capture, " ^ mode_name mode)
+                (reset_in_a_capture mode))
+            modes
+        @ [ no_misuse ] );
     ]

@@ -468,6 +468,7 @@ pub fn reset_primary(device: i32) -> Result<()> {
         .flat_map(|context| context.states())
         .collect();
     let _quiet: Vec<_> = states.iter().map(|s| (s.unasked(), s.lock())).collect();
+    contexts.iter().for_each(|c| capture::abandon_in(c.handle));
     let _passage = gate::pass(Passing::Alone);
     let _waiting = Waiting::begin();
     driver!(cuDevicePrimaryCtxReset_v2(device))?;
