@@ -295,6 +295,14 @@ let sizes () =
         [ Tensor_at (Deviceptr.offset p ~bytes:max_int); Int 1 ];
       Stream.synchronize s)
 
+let lists_without_end () =
+  let s = stream () in
+  let rec ints = Stream.Int 1 :: ints in
+  let launch () = run (Lazy.force incr_kernel) s ints in
+  check_invalid "without end" [ "takes 2 arguments" ] launch;
+  check_invalid "in a capture" [ "takes 2 arguments" ] (fun () ->
+      ignore (capture s launch))
+
 let marshalled () =
   let s = stream () and p = device_ints 1 in
   let graph = graph_of s p in
@@ -402,7 +410,12 @@ let () =
           attack "nested captures" nested;
           attack "a thread exits" thread_exits;
         ] );
-      ("values", [ attack "sizes" sizes; attack "marshalled" marshalled ]);
+      ( "values",
+        [
+          attack "sizes" sizes;
+          attack "lists without end" lists_without_end;
+          attack "marshalled" marshalled;
+        ] );
       ("many", [ attack "open captures" many_captures; attack "nodes" many_nodes ]);
       ( "others",
         [

@@ -217,6 +217,103 @@ let case_09 () =
   Context.synchronize ();
   Alcotest.(check (list int)) "the new context works" [ 0 ] (read q)
 
+(* A context made after the reset has the handle of the one before: what was made in that one is refused
+   all the same, also by the short ways of what was launched before. *)
+let values_of_before () =
+  let device = Device.get ~ordinal:0 in
+  Context.set_current (Context.get_primary device);
+  let make () =
+    let s = stream () and p = device_ints 1 and k = kernel "incr" in
+    let launch () = run k s [ Tensor p; Int 1 ] in
+    let exec = Graph.instantiate (capture s launch) in
+    for _ = 1 to 2 do
+      launch ();
+      Graph.launch exec s;
+      Stream.synchronize s
+    done;
+    let pool = Stream.mem_alloc s ~size_in_bytes:4 in
+    (s, p, k, exec, pool)
+  in
+  let _, p, k, exec, pool = make () in
+  Device.primary_ctx_reset device;
+  Context.set_current (Context.get_primary device);
+  let s, new_p, new_k, _, _ = make () in
+  let before = if Simulator.present () then Simulator.live "async" else 0 in
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  let both name f =
+    gone name f;
+    let graph = capture s (fun () -> gone (name ^ ", captured") f) in
+    Alcotest.(check int) (name ^ ": nothing captured") 0 (Graph.node_count graph)
+  in
+  both "kernel" (fun () -> run k s [ Tensor new_p; Int 1 ]);
+  both "memory of a launch" (fun () -> run new_k s [ Tensor p; Int 1 ]);
+  both "memory of a copy" (fun () ->
+      Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:new_p ~src:p s);
+  gone "exec" (fun () -> Graph.launch exec s);
+  (* Its address may be of other memory by now. *)
+  Stream.mem_free s pool;
+  only_on_simulator (fun () ->
+      Alcotest.(check int) "no other is freed" before (Simulator.live "async"));
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "the new context works" [ 4 ] (read new_p)
+
+(* The context is reset while a stream of it captures: the capture is over, and in nobody's way. *)
+let reset_in_a_capture mode () =
+  let device = Device.get ~ordinal:0 in
+  let enter () = Context.set_current (Context.get_primary device) in
+  enter ();
+  let s = stream () and p = device_ints 1 in
+  Graph.begin_capture ~mode s;
+  run (kernel "incr") s [ Tensor p; Int 1 ];
+  Device.primary_ctx_reset device;
+  check_cuda_error "end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+      ignore (Graph.end_capture s));
+  enter ();
+  let q = device_ints 1 and s = stream () in
+  let graph = capture s (fun () -> run (kernel "incr") s [ Tensor q; Int 1 ]) in
+  Graph.launch (Graph.instantiate graph) s;
+  Domain.join
+    (Domain.spawn (fun () ->
+         enter ();
+         Context.synchronize ()));
+  Alcotest.(check (list int)) "the new context captures" [ 1 ] (read q)
+
+(* The context is reset while domains launch in it: each gets an error, and uses nothing that is gone. *)
+let reset_among_launches () =
+  let device = Device.get ~ordinal:0 in
+  for round = 1 to 20 do
+    Context.set_current (Context.get_primary device);
+    let k = kernel "incr" and ready = Atomic.make 0 in
+    let launcher i =
+      let s = stream () and p = device_ints 1 in
+      let launch () = run k s [ Tensor p; Int 1 ] in
+      let exec = Graph.instantiate (capture ~mode:RELAXED s launch) in
+      launch ();
+      Graph.launch exec s;
+      Domain.spawn (fun () ->
+          Atomic.incr ready;
+          let rec go n =
+            launch ();
+            Graph.launch exec s;
+            if i = 0 && n mod 50 = 0 then ignore (capture ~mode:RELAXED s launch);
+            if n mod 100 = 0 then Stream.synchronize s;
+            go (n + 1)
+          in
+          try go 1 with e -> e)
+    in
+    let domains = List.init 3 launcher in
+    while Atomic.get ready < 3 do
+      Domain.cpu_relax ()
+    done;
+    Unix.sleepf (0.0005 *. float_of_int round);
+    Device.primary_ctx_reset device;
+    let ended domain =
+      let e = Domain.join domain in
+      check_cuda_error "in the end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () -> raise e)
+    in
+    List.iter ended domains
+  done
+
 (* 13 and 53: stream, exec and memory are dropped with work pending. *)
 let case_13 () =
   leaves_nothing (fun () ->
@@ -863,5 +960,18 @@ let () =
           test "a graph and its execs dropped" (a_graph_and_its_execs_at_once ~drop:true);
         ]
         @ each "cases 22, 24: another domain" case_22 );
-      ("end", [ no_misuse; test "case 9: context reset" case_09 ]);
+      ( "end",
+        [
+          no_misuse;
+          test "case 9: context reset" case_09;
+          test "case 9: values of before" values_of_before;
+          test "case 9: reset among launches" reset_among_launches;
+        ]
+        @ List.map
+            (fun mode ->
+              test
+                ("case 9: reset in a capture, " ^ mode_name mode)
+                (reset_in_a_capture mode))
+            modes
+        @ [ no_misuse ] );
     ]

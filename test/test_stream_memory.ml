@@ -86,6 +86,45 @@ let used_by_another_stream () =
       Stream.synchronize a;
       Alcotest.(check (list int)) "nor by mem_free" [ 6 ] (read seen))
 
+(* Freed by the user while work of another context of the device has not come to it, or while the stream
+   that allocated it has not come to that: work before it may use the same bytes. *)
+let used_where_nobody_waits () =
+  let home = Context.get_current () in
+  let s = stream () in
+  leaves_nothing (fun () ->
+      let other = Context.create [] (Device.get ~ordinal:0) in
+      Fun.protect
+        ~finally:(fun () -> Context.set_current home)
+        (fun () ->
+          let far = stream () and k = kernel "incr" in
+          let use p = run k far [ Tensor p; Int 1 ] in
+          let p = mem_alloc s and q = mem_alloc s in
+          set s p 1;
+          set s q 1;
+          Stream.synchronize s;
+          use p;
+          use q;
+          Context.synchronize ();
+          Simulator.paused (fun () ->
+              use p;
+              use q;
+              Deviceptr.mem_free p;
+              Stream.mem_free s q);
+          Context.synchronize ();
+          ignore (Sys.opaque_identity other)));
+  leaves_nothing (fun () ->
+      let other = stream () in
+      Simulator.paused (fun () ->
+          let q = mem_alloc s and r = mem_alloc s in
+          let calls () =
+            (Simulator.calls "cuMemFree_v2", Simulator.calls "cuMemFreeAsync")
+          in
+          let before = calls () in
+          Deviceptr.mem_free q;
+          Stream.mem_free other r;
+          Alcotest.(check (pair int int)) "neither goes back yet" before (calls ()));
+      Stream.synchronize s)
+
 let wrong_kind () =
   let s = stream () in
   check_invalid "of mem_alloc" [ "Stream.mem_free"; "Deviceptr.mem_free" ] (fun () ->
@@ -408,6 +447,8 @@ let () =
           test "used at once" used_at_once;
           test "dropped with work pending" dropped;
           test "freed while another stream uses it" used_by_another_stream;
+          test "freed where nobody waits for it" (fun () ->
+              only_on_simulator used_where_nobody_waits);
           test "what is refused" wrong_kind;
           test "no bytes" no_bytes;
         ] );

@@ -262,6 +262,15 @@ pub fn abandon(origin: usize) {
     }
 }
 
+/// Closes the captures on streams of a context that is about to go: nobody could end them afterwards.
+pub fn abandon_in(context: usize) {
+    let open = captures();
+    let own = open.iter().filter(|c| c.context == context).cloned();
+    let own: Vec<_> = own.collect();
+    drop(open);
+    own.iter().for_each(abandon_this);
+}
+
 /// Closes a capture, if it is still open, and forgets its graph.
 pub fn abandon_this(capture: &Arc<Capture>) {
     close(capture, || Some(gate::pass(Passing::Alone)));

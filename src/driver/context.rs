@@ -2,6 +2,7 @@
 
 use super::device::Limits;
 use super::gate::{self, Passing, Shield, ThreadMode};
+use super::memory::Allocation;
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
@@ -9,7 +10,6 @@ use super::stream::Stream;
 use super::{capture, driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -40,8 +40,9 @@ pub struct Context {
     limits: OnceLock<Limits>,
 }
 
-/// Every context that has an owner here, by its handle.
-static KNOWN: Mutex<Option<HashMap<usize, Weak<Context>>>> = Mutex::new(None);
+/// Every context that has an owner here, with its handle, the newest last: a handle comes again after a
+/// reset, and one that was borrowed first may be asked for as a primary context.
+static KNOWN: Mutex<Vec<(usize, Weak<Context>)>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// The contexts on this thread's stack: one that is current must not go, even when the program
@@ -64,26 +65,25 @@ impl Context {
             limits: OnceLock::new(),
         });
         let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-        known
-            .get_or_insert_with(HashMap::new)
-            .insert(handle, Arc::downgrade(&context));
+        known.retain(|(_, context)| context.strong_count() > 0);
+        known.push((handle, Arc::downgrade(&context)));
         context
     }
 
-    fn known(handle: usize) -> Option<Arc<Context>> {
+    /// The newest context with the handle, also one that was reset.
+    fn newest(handle: usize) -> Option<Arc<Context>> {
         let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-        known
-            .as_ref()?
-            .get(&handle)?
-            .upgrade()
-            .filter(|c| c.alive.load(Ordering::Acquire))
+        let mut same = known.iter().rev().filter(|(of, _)| *of == handle);
+        same.find_map(|(_, context)| context.upgrade())
+    }
+
+    fn known(handle: usize) -> Option<Arc<Context>> {
+        Context::newest(handle).filter(|context| context.is_alive())
     }
 
     /// Whether the handle is of a context that was reset and that something here still has.
     fn was_reset(handle: usize) -> bool {
-        let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-        let context = known.as_ref().and_then(|all| all.get(&handle)?.upgrade());
-        context.is_some_and(|context| !context.is_alive())
+        Context::newest(handle).is_some_and(|context| !context.is_alive())
     }
 
     /// The primary context of a device; retained once however often it is asked for.
@@ -157,7 +157,7 @@ impl Context {
     /// Every context here that was not reset.
     fn all_alive() -> Vec<Arc<Context>> {
         let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-        let all = known.iter().flat_map(HashMap::values);
+        let all = known.iter().map(|(_, context)| context);
         let mut contexts: Vec<_> = all.filter_map(Weak::upgrade).collect();
         // What goes here is dropped after the lock.
         drop(known);
@@ -274,11 +274,26 @@ impl Context {
         streams.iter().filter_map(|(_, s)| s.upgrade()).collect()
     }
 
-    /// The stream states of this context but for one.
-    pub fn other_states(&self, one: &Arc<StreamState>) -> Vec<Arc<StreamState>> {
+    /// Whether pending work of any context may use the memory; true if nobody can tell at this moment. The
+    /// work of `one` stream is passed over.
+    pub fn others_may_use(&self, memory: &Arc<Allocation>, one: Option<&Arc<StreamState>>) -> bool {
+        let is_one = |state: &Arc<StreamState>| one.is_some_and(|one| Arc::ptr_eq(state, one));
         let mut states = self.states();
-        states.retain(|state| !Arc::ptr_eq(state, one));
-        states
+        states.extend(self.outside_states());
+        states.iter().any(|s| !is_one(s) && s.may_use(memory))
+    }
+
+    /// Whether pending work of another context uses the memory: a kernel can reach it from there, and freeing
+    /// it waits for its own context. Waits for calls that enqueue at this moment.
+    pub fn outsiders_use(&self, memory: &Arc<Allocation>) -> bool {
+        self.outside_states().iter().any(|s| s.uses(memory))
+    }
+
+    /// The stream states of every other context.
+    fn outside_states(&self) -> Vec<Arc<StreamState>> {
+        let others = Context::all_alive();
+        let others = others.iter().filter(|other| !std::ptr::eq(&***other, self));
+        others.flat_map(|other| other.states()).collect()
     }
 
     /// The context that an allocation of any library belongs to; the current one if the driver does not
@@ -381,6 +396,12 @@ impl Context {
     pub fn handle(&self) -> usize {
         self.handle
     }
+
+    /// Whether this is `other`, a live context, and was not reset before that one got its handle.
+    #[inline]
+    pub fn is(&self, other: &Context) -> bool {
+        std::ptr::eq(self, other) || self.handle == other.handle && self.is_alive()
+    }
 }
 
 fn destroyed() -> Error {
@@ -436,20 +457,23 @@ fn wait_for_all() -> Result<()> {
 pub fn reset_primary(device: i32) -> Result<()> {
     library::ready()?;
     release::drain(release::Drain::All);
-    {
-        let _alone = gate::pass(Passing::Alone);
-        let _waiting = Waiting::begin();
-        driver!(cuDevicePrimaryCtxReset_v2(device))?;
-    }
-    let known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-    for context in known
+    let mut contexts = Context::all_alive();
+    contexts.retain(|c| c.device == device && c.ownership != Ownership::Created);
+    // Whoever uses a stream holds its locks meanwhile, and looks then whether its context lives. Each asks for
+    // those of one stream alone, and only one thread asks for those of several.
+    static RESETTING: Mutex<()> = Mutex::new(());
+    let _alone = RESETTING.lock().unwrap_or_else(|e| e.into_inner());
+    let states: Vec<_> = contexts
         .iter()
-        .flat_map(HashMap::values)
-        .filter_map(Weak::upgrade)
-    {
-        if context.device == device && context.ownership != Ownership::Created {
-            context.alive.store(false, Ordering::Release);
-        }
+        .flat_map(|context| context.states())
+        .collect();
+    let _quiet: Vec<_> = states.iter().map(|s| (s.unasked(), s.lock())).collect();
+    contexts.iter().for_each(|c| capture::abandon_in(c.handle));
+    let _passage = gate::pass(Passing::Alone);
+    let _waiting = Waiting::begin();
+    driver!(cuDevicePrimaryCtxReset_v2(device))?;
+    for context in contexts {
+        context.alive.store(false, Ordering::Release);
     }
     Ok(())
 }

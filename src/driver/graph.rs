@@ -316,7 +316,7 @@ impl Exec {
         let plain = exec.warm.load(Ordering::Relaxed)
             && !exec.keep.memory.exist()
             && stream.is_ordinary()
-            && exec.context.handle() == stream.context().handle();
+            && exec.context.is(stream.context());
         if !plain {
             return None;
         }

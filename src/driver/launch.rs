@@ -152,7 +152,10 @@ impl Launch<'_> {
         for (index, argument) in self.arguments.iter().enumerate() {
             if let Argument::Memory(memory, _) = argument {
                 let operand = Operand::memory(&memory.share());
-                operands.push(operand.map_err(|e| self.refuse(index, &e.detail))?);
+                operands.push(operand.map_err(|e| Error {
+                    detail: self.refuse(index, &e.detail).detail,
+                    ..e
+                })?);
             }
         }
         Ok(operands)
@@ -264,7 +267,7 @@ impl Layout {
 /// Whether a launch at once may use a kernel in this shape on a stream of `context`.
 #[inline]
 pub fn is_plain(function: &Function, shape: &Shape, context: &Context) -> bool {
-    function.module().context().handle() == context.handle()
+    function.module().context().is(context)
         && context
             .known_limits()
             .is_some_and(|limits| shape.fits(function, limits))

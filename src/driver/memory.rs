@@ -17,8 +17,9 @@ enum Owner {
     Here,
     /// Managed memory, freed alike.
     Managed,
-    /// From the pool, in the order of a stream; given back in that order.
-    Stream(Arc<Stream>),
+    /// From the pool, in the order of a stream; given back in that order. The stream's last operation so far:
+    /// until it is done, work before the allocation may use the same bytes.
+    Stream(Arc<Stream>, u64),
     /// No bytes in the order of a stream: the driver answers the null pointer, and nothing goes back.
     Nothing,
     /// What a graph allocates when it is launched.
@@ -69,7 +70,7 @@ impl Allocation {
         match stream.allocate(size).map_err(sized(size))? {
             (0, _) => Ok(Allocation::owned_by(Owner::Nothing, 0, size, context)),
             (address, None) => {
-                let owner = Owner::Stream(stream.clone());
+                let owner = Owner::Stream(stream.clone(), stream.state().mark());
                 Ok(Allocation::owned_by(owner, address, size, context))
             }
             (address, Some(memory)) => {
@@ -122,7 +123,7 @@ impl Allocation {
     /// Bytes that this allocation takes from the device, for the garbage collector's pace.
     pub fn owned_bytes(&self) -> usize {
         match self.owner {
-            Owner::Here | Owner::Managed | Owner::Stream(_) => self.size,
+            Owner::Here | Owner::Managed | Owner::Stream(..) => self.size,
             Owner::Nothing | Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => 0,
         }
     }
@@ -164,8 +165,13 @@ impl Allocation {
                 ));
             }
         }
-        // `cuMemFree` does not wait for work that uses such memory.
-        let used = || matches!(&self.owner, Owner::Stream(stream) if stream.someone_may_use(self));
+        // What `cuMemFree` does not wait for.
+        let used = || match &self.owner {
+            Owner::Stream(stream, made) => {
+                !stream.state().is_done(*made) || self.context.others_may_use(self, None)
+            }
+            _ => self.context.outsiders_use(self),
+        };
         // Before the memory counts as given back: this may fail.
         let _entered = self.context.enter_if_alive()?;
         self.free_by(used, |address| {
@@ -189,7 +195,7 @@ impl Allocation {
             )),
         }
         };
-        if let Owner::Stream(_) | Owner::Graph(_) = self.owner {
+        if let Owner::Stream(..) | Owner::Graph(_) = self.owner {
             if self.context.handle() != stream.context().handle() {
                 return Err(Error::invalid(
                     "the memory was allocated in another context than that of the stream",
@@ -216,16 +222,27 @@ impl Allocation {
                 "the memory was not allocated on a stream; free it with Deviceptr.mem_free",
             ));
         }
-        let used = || matches!(self.owner, Owner::Stream(_)) && stream.others_may_use(self);
+        let used = || match &self.owner {
+            Owner::Stream(own, made) => {
+                let is_own = Arc::ptr_eq(own.state(), stream.state());
+                !is_own && !own.state().is_done(*made)
+                    || self.context.others_may_use(self, Some(stream.state()))
+            }
+            _ => false,
+        };
         let _entered = stream.context().enter()?;
         let mut called = false;
-        self.free_by(used, |address| stream.free(address, &mut called))
-            .inspect_err(|_| {
-                if !called && matches!(self.owner, Owner::Stream(_)) {
-                    // Nobody has given it back: its release will.
-                    self.life.not_returned();
-                }
-            })
+        let give_back = |address| match self.context.is_alive() {
+            true => stream.free(address, &mut called),
+            // The address may be of other memory by now.
+            false => Ok(()),
+        };
+        self.free_by(used, give_back).inspect_err(|_| {
+            if !called && matches!(self.owner, Owner::Stream(..)) {
+                // Nobody has given it back: its release will.
+                self.life.not_returned();
+            }
+        })
     }
 
     /// Marks the memory dead, and calls `give_back` unless something holds it, work that `give_back` does
@@ -258,7 +275,7 @@ impl Allocation {
                 self.life.free();
                 return Ok(());
             }
-            Owner::Here | Owner::Managed | Owner::Stream(_) => {}
+            Owner::Here | Owner::Managed | Owner::Stream(..) => {}
         }
         match self.life.free() {
             Freeing::Now => {
@@ -316,7 +333,7 @@ impl Drop for Allocation {
             Owner::Here | Owner::Managed => {
                 release::queue(Release::Memory(self.address, self.context.clone()));
             }
-            Owner::Stream(stream) => {
+            Owner::Stream(stream, _) => {
                 release::queue(Release::StreamMemory(self.address, stream.clone()));
             }
             Owner::Nothing | Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => {}
@@ -341,10 +358,11 @@ fn sized(size: usize) -> impl FnOnce(Error) -> Error {
 pub struct Held(Arc<Allocation>);
 
 impl Held {
-    /// Holds live memory; an error if the user has freed it.
+    /// Holds live memory; an error if the user has freed it, or it went with its context.
     pub fn new(allocation: &Arc<Allocation>) -> Result<Held> {
         if allocation.life.hold() {
-            return Ok(Held(allocation.clone()));
+            let held = Held(allocation.clone());
+            return allocation.context.check_alive().map(|()| held);
         }
         let address = allocation.address;
         Err(Error::invalid(format!(

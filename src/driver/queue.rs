@@ -127,12 +127,22 @@ impl StreamState {
         done
     }
 
+    /// Whether an operation is known to be done.
+    pub fn is_done(&self, sequence: u64) -> bool {
+        self.try_lock().is_some_and(|queue| queue.done >= sequence)
+    }
+
     /// How many resources are held.
     pub fn held(&self) -> usize {
         self.lock().pending.len()
     }
 
-    /// Whether pending work may use `memory`; true if nobody can tell at this moment.
+    /// Whether pending work uses `memory`. Waits for a call that is under way.
+    pub fn uses(&self, memory: &Arc<Allocation>) -> bool {
+        self.lock().pending.holds(memory)
+    }
+
+    /// The same at once; true if nobody can tell at this moment.
     pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
         self.try_lock()
             .is_none_or(|queue| queue.pending.holds(memory))
@@ -173,7 +183,13 @@ impl Queue {
     fn take_up_to(&mut self, mark: u64) -> Vec<Shared> {
         let mark = mark.min(self.sequence);
         if mark > self.done {
-            self.backlog.add(-((mark - self.done) as i64));
+            let mut known = mark - self.done;
+            if mark == self.sequence {
+                // Nothing stays counted of an idle stream: there may be many.
+                known += self.counted - self.sequence;
+                self.counted = self.sequence;
+            }
+            self.backlog.add(-(known as i64));
             self.done = mark;
         }
         self.pending.take_up_to(mark)
@@ -282,5 +298,36 @@ impl Markers {
     fn take(&mut self) -> Vec<usize> {
         let set = self.set.drain(..).map(|(event, _)| event);
         set.chain(self.spare.drain(..)).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// However many streams there are: operations are counted ahead, and none of that may stay.
+    #[test]
+    fn idle_streams_take_no_room() {
+        let backlog = Arc::new(Backlog::default());
+        let states: Vec<_> = (0..1000).map(|_| StreamState::new(&backlog)).collect();
+        for round in 1..=3 {
+            for state in &states {
+                assert!(backlog.has_room());
+                state.enqueue(&mut state.lock(), 1, |_, _| ());
+                assert!(!state.is_done(round));
+                state.release_up_to(state.mark());
+                assert!(state.is_done(round));
+            }
+        }
+        let busy = &states[0];
+        for _ in 0..600 {
+            busy.enqueue(&mut busy.lock(), 1, |_, _| ());
+        }
+        assert!(!backlog.has_room());
+        busy.release_up_to(busy.mark() - 1);
+        assert!(backlog.has_room());
+        drop(states);
+        backlog.add(599);
+        assert!(backlog.has_room());
     }
 }

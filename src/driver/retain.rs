@@ -162,23 +162,29 @@ impl PendingSet {
         });
     }
 
-    /// Retains an owner for operation number `sequence`.
+    /// Retains an owner for operation number `sequence`. Whether it is surely held since before.
     #[inline]
-    pub fn retain_owner<T: Any + Send + Sync>(&mut self, owner: Borrowed<T>, sequence: u64) {
+    pub fn retain_owner<T: Any + Send + Sync>(
+        &mut self,
+        owner: Borrowed<T>,
+        sequence: u64,
+    ) -> bool {
         let key = std::ptr::from_ref(owner.get()) as usize;
-        self.retain_at(key, sequence, || owner.share());
+        self.retain_at(key, sequence, || owner.share())
     }
 
     #[inline]
-    fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) {
+    fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) -> bool {
         let recent = self.recent.place(key);
-        if recent.0 != key {
+        let known = recent.0 == key;
+        if !known {
             let (before, last) = std::mem::replace(recent, (key, sequence));
             self.note(before, last);
             self.entries.entry(key).or_insert_with(|| (share(), 0));
         } else {
             recent.1 = sequence;
         }
+        known
     }
 
     /// Notes the last use of an entry, if there is one.

@@ -180,8 +180,9 @@ impl Stream {
         operands: Operands,
         call: impl FnOnce(sys::CUstream, Option<&mut MemoryNodes>) -> Result<()>,
     ) -> Result<()> {
-        self.context.check_alive()?;
+        library::ready()?;
         let mut queue = self.state.lock();
+        self.context.check_alive()?;
         let place = match &queue.capture {
             Some(capture) if !capture.has_ended() => Place::Inside(capture.clone()),
             _ => capture::place(self)?,
@@ -255,11 +256,11 @@ impl Stream {
         &self,
         operation: impl FnOnce(&mut KeepSet, sys::CUstream) -> Option<Result<()>>,
     ) -> Option<Result<()>> {
+        let _short = Short::begin()?;
+        let queue = self.state.try_lock()?;
         if !self.context.is_alive() || !library::usable() {
             return None;
         }
-        let _short = Short::begin()?;
-        let queue = self.state.try_lock()?;
         let capture = queue.capture.as_ref()?;
         capture.try_record(|keep| operation(keep, self.raw()))
     }
@@ -286,9 +287,10 @@ impl Stream {
     /// Runs `f` while nothing can be enqueued on this stream and nobody asks for it: beginning and
     /// ending a capture.
     pub fn exclusively<T>(&self, f: impl FnOnce(&mut Queue) -> Result<T>) -> Result<T> {
-        self.context.check_alive()?;
+        library::ready()?;
         let _unasked = self.unasked();
         let mut queue = self.state.lock();
+        self.context.check_alive()?;
         f(&mut queue)
     }
 
@@ -319,9 +321,10 @@ impl Stream {
 
     /// Waits for the stream's work, then lets go what it used. `cuStreamSynchronize`
     pub fn synchronize(&self) -> Result<()> {
-        self.context.check_alive()?;
+        library::ready()?;
         self.state.release_if_idle(|| {
             let _asking = self.state.asking();
+            self.context.check_alive()?;
             let how = self.ask("waiting for a stream that captures")?;
             let _shield = Shield::for_others(how);
             self.refuse_if_null("waiting for the NULL stream")?;
@@ -333,9 +336,10 @@ impl Stream {
 
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`
     pub fn is_idle(&self) -> Result<bool> {
-        self.context.check_alive()?;
+        library::ready()?;
         self.state.release_if_idle(|| {
             let _asking = self.state.asking();
+            self.context.check_alive()?;
             let how = self.ask("asking whether a stream that captures is idle")?;
             // A query of this stream must not harm a capture on another one.
             let _shield = Shield::harmless(how);

@@ -3,7 +3,7 @@
 
 use super::gate::{self, Passing, Shield};
 use super::graph_memory::GraphMemory;
-use super::memory::{Allocation, Held};
+use super::memory::Held;
 use super::pressure::Waiting;
 use super::release::{self, Drain};
 use super::retain::{Operand, Operands};
@@ -84,18 +84,5 @@ impl Stream {
             self.handle() as cudarc::driver::sys::CUstream
         ))?;
         Ok(true)
-    }
-
-    /// Whether work of any stream of the context may use the memory.
-    pub fn someone_may_use(&self, memory: &Arc<Allocation>) -> bool {
-        self.state().may_use(memory) || self.others_may_use(memory)
-    }
-
-    /// Whether work of another stream of the context may use the memory.
-    pub fn others_may_use(&self, memory: &Arc<Allocation>) -> bool {
-        self.context()
-            .other_states(self.state())
-            .iter()
-            .any(|state| state.may_use(memory))
     }
 }

@@ -61,8 +61,8 @@ impl Stream {
         self.try_submit(1, |pending, sequence, raw| {
             pending.retain_owner(module, sequence);
             let retain = |memory: Borrowed<Allocation>| {
-                pending.retain_owner(memory, sequence);
-                memory.is_usable()
+                let known = pending.retain_owner(memory, sequence);
+                memory.is_usable() && (known || memory.context().is_alive())
             };
             layout.launch(&function, shape, arguments, retain, raw)
         })

@@ -34,6 +34,9 @@ impl<'a, R: Fn(Value) -> Argument<'a>> Iterator for Arguments<R> {
     }
 }
 
+/// Parameters of a kernel have up to 32764 bytes together.
+const MOST_ARGUMENTS: usize = 32764;
+
 /// What arguments refer to, with shares of its own: for as long as the runtime lock is let go.
 #[derive(Default)]
 struct Owned {
@@ -146,7 +149,8 @@ unsafe fn launch<'a>(values: [Value; 10], read: impl Fn(Value) -> Argument<'a>) 
         }
     }
     let (function, stream) = (get::<Function>(function), get::<StreamBlock>(stream));
-    let arguments: Vec<_> = Arguments { list, read }.collect();
+    // A list may have no end.
+    let arguments: Vec<_> = Arguments { list, read }.take(MOST_ARGUMENTS + 1).collect();
     let owned = Owned::of(&arguments);
     let arguments = owned.arguments(&arguments);
     status(blocking(|| {

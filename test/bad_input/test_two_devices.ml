@@ -80,6 +80,21 @@ let peer_access ~here ~there () =
   Context.disable_peer_access there;
   check_healthy s
 
+(* Freed on one device while a kernel of the other has not come to it: freeing waits for its own device. *)
+let freed_under_a_peer ~there () =
+  let s = on there stream and k = on there (fun () -> kernel "incr") in
+  on there (fun () -> Context.enable_peer_access (Context.get_primary (ordinal 0)));
+  let p = device_ints 1 in
+  run k s [ Tensor p; Int 1 ];
+  Stream.synchronize s;
+  if Simulator.present () then
+    Simulator.paused (fun () ->
+        run k s [ Tensor p; Int 1 ];
+        Deviceptr.mem_free p);
+  Stream.synchronize s;
+  Deviceptr.mem_free p;
+  on there (fun () -> Context.disable_peer_access (Context.get_primary (ordinal 0)))
+
 (* Nothing of one device is taken for the other's. *)
 let mixing ~here ~there () =
   let s = stream () and far = on there stream in
@@ -263,6 +278,7 @@ let () =
             test "links" links;
             test "between the devices" (copies ~here ~there);
             test "peer access" (peer_access ~here ~there);
+            test "freed under a peer" (freed_under_a_peer ~there);
           ] );
         ( "mixing",
           [
