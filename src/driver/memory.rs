@@ -360,10 +360,10 @@ pub struct Held(Arc<Allocation>);
 impl Held {
     /// Holds live memory; an error if the user has freed it, or it went with its context.
     pub fn new(allocation: &Arc<Allocation>) -> Result<Held> {
-        if allocation.life.hold() {
-            let held = Held(allocation.clone());
-            return allocation.context.check_alive().map(|()| held);
+        if allocation.context.is_alive() && allocation.life.hold() {
+            return Ok(Held(allocation.clone()));
         }
+        allocation.context.check_alive()?;
         let address = allocation.address;
         Err(Error::invalid(format!(
             "the device memory at 0x{address:x} was freed"
