@@ -617,6 +617,45 @@ let case_51_pressure () =
       done;
       if !most > rounds / 2 then Alcotest.failf "%d of %d allocations live" !most rounds)
 
+(* 51: nor in a program with much else on its heap, which the collector takes long to go through. *)
+let case_51_beside_a_heap () =
+  only_on_simulator (fun () ->
+      let heap = List.init 1_000_000 (fun i -> (i, i)) in
+      let s = stream () and most = ref 0 and size_in_bytes = 64 * 1024 * 1024 in
+      let drop kind allocate =
+        Gc.full_major ();
+        Context.synchronize ();
+        let before = Simulator.live kind in
+        for _ = 1 to 500 do
+          ignore (Sys.opaque_identity (allocate ()));
+          most := max !most (Simulator.live kind - before)
+        done
+      in
+      drop "memory" (fun () -> Deviceptr.mem_alloc ~size_in_bytes);
+      drop "async" (fun () -> Stream.mem_alloc s ~size_in_bytes);
+      ignore (Sys.opaque_identity heap);
+      if !most > 125 then Alcotest.failf "%d of 500 blocks of 64 MiB are live" !most)
+
+(* 51: memory that is freed by hand costs no collections, however much. *)
+let case_51_freed_by_hand () =
+  only_on_simulator (fun () ->
+      let s = stream () and size_in_bytes = 64 * 1024 * 1024 in
+      let use () =
+        Deviceptr.mem_free (Deviceptr.mem_alloc ~size_in_bytes);
+        Stream.mem_free s (Stream.mem_alloc s ~size_in_bytes)
+      in
+      let collections () =
+        let { Gc.minor_collections; major_collections; _ } = Gc.quick_stat () in
+        minor_collections + major_collections
+      in
+      use ();
+      Gc.full_major ();
+      let before = collections () in
+      for _ = 1 to 500 do
+        use ()
+      done;
+      Alcotest.(check int) "collections" before (collections ()))
+
 (* 51: nor do execs whose launches leave memory allocated. *)
 let case_51_memory_of_execs () =
   only_on_simulator (fun () ->
@@ -934,6 +973,8 @@ let () =
           test "case 50: of one graph" case_50_of_one_graph;
           test "case 51: memory" case_51;
           test "case 51: pressure" case_51_pressure;
+          test "case 51: beside a heap" case_51_beside_a_heap;
+          test "case 51: freed by hand" case_51_freed_by_hand;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
           test "no room for a launch: done work" no_room_but_done;

@@ -3,6 +3,7 @@
 use super::device::Limits;
 use super::gate::{self, Passing, Shield, ThreadMode};
 use super::memory::Allocation;
+use super::pace::Pace;
 use super::pressure::{Backlog, Waiting};
 use super::queue::StreamState;
 use super::release::{self, Release};
@@ -35,6 +36,8 @@ pub struct Context {
     /// Work pending on the NULL stream of this context.
     pub null_stream: Arc<StreamState>,
     backlog: Arc<Backlog>,
+    /// The device memory in use, for the garbage collector.
+    pub pace: Pace,
     /// The state of a stream outlives the stream until its work is done.
     streams: Mutex<Vec<(Weak<StreamState>, Weak<Stream>)>>,
     limits: OnceLock<Limits>,
@@ -61,6 +64,7 @@ impl Context {
             broken: AtomicBool::new(false),
             null_stream: StreamState::new(&backlog),
             backlog,
+            pace: Pace::default(),
             streams: Mutex::new(Vec::new()),
             limits: OnceLock::new(),
         });

@@ -28,8 +28,6 @@ pub struct Info {
     pub nodes: usize,
     /// Resources that are kept alive.
     pub held: usize,
-    /// Bytes of device memory that a launch leaves allocated.
-    pub left_bytes: usize,
 }
 
 /// A captured graph. The driver's graph functions are not thread-safe on one graph: the lock is.
@@ -146,6 +144,9 @@ impl Graph {
             auto_free: flags & AUTO_FREE_ON_LAUNCH != 0,
             ours: true,
         };
+        live.context
+            .pace
+            .allocated(live.keep.memory.reserved_bytes());
         Ok(Arc::new(Exec {
             slot: Mutex::new(Some(Arc::new(live))),
             nodes: self.nodes,
@@ -187,7 +188,6 @@ impl Graph {
                 address: graph.handle,
                 nodes: self.nodes,
                 held: graph.keep.len(),
-                left_bytes: graph.keep.memory.left_bytes(),
             },
         )
     }
@@ -222,6 +222,7 @@ impl Drop for LiveExec {
         let handle = *self.handle.get_mut();
         if handle != 0 && self.ours {
             let (context, family) = (self.context.clone(), self.family.clone());
+            context.pace.collected(self.keep.memory.reserved_bytes());
             release::queue(Release::Exec(handle, context, family));
         }
     }
@@ -327,6 +328,11 @@ impl Exec {
         })
     }
 
+    /// Device memory that its launches leave, of which the garbage collector is to be told, in [`PARTS`](super::pace::PARTS).
+    pub fn untold(&self) -> Option<usize> {
+        self.lock().as_ref()?.context.pace.tell()
+    }
+
     /// Destroys the exec now. Launches that are pending complete, and what they use stays until
     /// they have. Again is harmless. `cuGraphExecDestroy`
     pub fn destroy(&self) -> Result<()> {
@@ -344,6 +350,7 @@ impl Exec {
         };
         drop(slot);
         let handle = exec.handle.swap(0, Ordering::Relaxed);
+        exec.context.pace.freed(exec.keep.memory.reserved_bytes());
         if !exec.context.is_alive() {
             return Ok(());
         }
@@ -363,7 +370,6 @@ impl Exec {
                 address: exec.handle.load(Ordering::Relaxed),
                 nodes: self.nodes,
                 held: exec.keep.len(),
-                left_bytes: exec.keep.memory.left_bytes(),
             },
         )
     }

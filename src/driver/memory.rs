@@ -101,13 +101,15 @@ impl Allocation {
     }
 
     fn owned_by(owner: Owner, address: u64, size: usize, context: Arc<Context>) -> Arc<Allocation> {
-        Arc::new(Allocation {
+        let allocation = Allocation {
             address,
             size,
             owner,
             context,
             life: Life::begin(),
-        })
+        };
+        allocation.context.pace.allocated(allocation.owned_bytes());
+        Arc::new(allocation)
     }
 
     /// The device address.
@@ -121,7 +123,7 @@ impl Allocation {
     }
 
     /// Bytes that this allocation takes from the device, for the garbage collector's pace.
-    pub fn owned_bytes(&self) -> usize {
+    fn owned_bytes(&self) -> usize {
         match self.owner {
             Owner::Here | Owner::Managed | Owner::Stream(..) => self.size,
             Owner::Nothing | Owner::Graph(_) | Owner::Module { .. } | Owner::Other(_) => 0,
@@ -277,7 +279,11 @@ impl Allocation {
             }
             Owner::Here | Owner::Managed | Owner::Stream(..) => {}
         }
-        match self.life.free() {
+        let freeing = self.life.free();
+        if freeing != Freeing::Again {
+            self.context.pace.freed(self.owned_bytes());
+        }
+        match freeing {
             Freeing::Now => {
                 outlast_launches();
                 if used() {
@@ -326,6 +332,9 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        if !self.life.is_dead() {
+            self.context.pace.collected(self.owned_bytes());
+        }
         if self.life.is_returned() {
             return;
         }

@@ -23,6 +23,7 @@ pub mod library;
 pub mod life;
 pub mod memory;
 pub mod module;
+pub mod pace;
 pub mod pressure;
 pub mod queue;
 pub mod release;

@@ -5,8 +5,8 @@ use crate::driver::event::Event;
 use crate::driver::graph::{Exec, Graph};
 use crate::driver::memory::Allocation;
 use crate::driver::module::{Function, Module};
-use crate::driver::release;
 use crate::driver::retain::Borrowed;
+use crate::driver::{pace, release};
 use ocaml::sys::{self, Value};
 use std::ffi::{c_char, CStr};
 use std::sync::Arc;
@@ -24,14 +24,24 @@ struct Operations {
     fixed_length: *const std::ffi::c_void,
 }
 
+extern "C" {
+    /// The collector is to do `resources / most` of a cycle more.
+    fn caml_adjust_gc_speed(resources: usize, most: usize);
+}
+
 /// A type that custom blocks hold.
 pub trait Boxed: Send + Sync + Sized + 'static {
     /// Unique name of the block's kind.
     const NAME: &'static CStr;
 
-    /// Bytes that the garbage collector should think the value weighs.
+    /// Bytes of the host that the garbage collector should think the value weighs.
     fn weight(&self) -> usize {
         0
+    }
+
+    /// Device memory of which the garbage collector is to be told, in [`pace::PARTS`].
+    fn untold(&self) -> Option<usize> {
+        None
     }
 
     /// What equality and hashing of OCaml see: by default the identity of the owner.
@@ -49,7 +59,10 @@ impl Boxed for Context {
 impl Boxed for Allocation {
     const NAME: &'static CStr = c"cudagraph.deviceptr";
     fn weight(&self) -> usize {
-        self.owned_bytes()
+        256
+    }
+    fn untold(&self) -> Option<usize> {
+        self.context().pace.tell()
     }
     fn identity(&self) -> usize {
         self.address() as usize
@@ -79,8 +92,10 @@ impl Boxed for Graph {
 impl Boxed for Exec {
     const NAME: &'static CStr = c"cudagraph.exec";
     fn weight(&self) -> usize {
-        let info = self.info();
-        4096 + 256 * info.nodes + info.left_bytes
+        4096 + 256 * self.info().nodes
+    }
+    fn untold(&self) -> Option<usize> {
+        self.untold()
     }
 }
 
@@ -120,11 +135,18 @@ unsafe extern "C" fn hash<T: Boxed>(v: Value) -> isize {
 /// A new block that holds `owner`.
 pub fn alloc<T: Boxed>(owner: Arc<T>) -> Value {
     let operations = std::ptr::from_ref(Kind::<T>::OPERATIONS);
-    let weight = owner.weight();
+    let operations = operations.cast_mut().cast();
     // SAFETY: the operations are static and never written; the data word is filled before anything
     // can look at the block.
     unsafe {
-        let v = sys::caml_alloc_custom_mem(operations.cast_mut().cast(), 8, weight);
+        let v = match owner.untold() {
+            Some(parts) => {
+                // Also for those of these values that die old: young ones alone make no cycle.
+                caml_adjust_gc_speed(parts, 4 * pace::PARTS);
+                sys::caml_alloc_custom(operations, 8, parts, pace::PARTS)
+            }
+            None => sys::caml_alloc_custom_mem(operations, 8, owner.weight()),
+        };
         *(v as *mut *const T).add(1) = Arc::into_raw(owner);
         v
     }
