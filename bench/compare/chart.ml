@@ -135,7 +135,7 @@ let svg ~subtitle rows =
   List.iter scale spaced;
   put
     "<text class=\"soft\" x=\"%g\" y=\"%g\" text-anchor=\"middle\">times the raw driver \
-     (the bar: half of all bursts; logarithmic)</text>\n"
+     (the bar: half of all rounds; logarithmic)</text>\n"
     ((left +. width -. right) /. 2.0)
     (bottom +. 36.0);
   List.iteri
