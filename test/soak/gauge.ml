@@ -19,6 +19,9 @@ let on_device () =
 (* What malloc has given out, in KiB; what it only keeps goes back first. *)
 external heap : unit -> int = "soak_heap"
 
+(* What the driver only keeps goes back. *)
+external trim : unit -> unit = "soak_trim"
+
 type t = { host : int; heap : int; device : int; ledger : (string * int) list }
 
 (* With nothing under way and all garbage gone. *)
@@ -28,6 +31,7 @@ let at_rest () =
     Cuda.Context.synchronize ()
   done;
   Gc.compact ();
+  trim ();
   let ledger = if Simulator.present () then Simulator.ledger () else [] in
   let heap = heap () in
   { host = resident (); heap; device = on_device (); ledger }
