@@ -656,6 +656,40 @@ let case_51_freed_by_hand () =
       done;
       Alcotest.(check int) "collections" before (collections ()))
 
+(* 51: memory that was freed by hand while something held it goes with its value, which the collector has to
+   find; so does what launches of an exec have left that was destroyed by hand. *)
+let case_51_freed_but_there () =
+  only_on_simulator (fun () ->
+      let s = stream () and size_in_bytes = 16 * 1024 * 1024 and rounds = 500 in
+      let blocks () = Simulator.live "memory" + Simulator.live "async" in
+      let most one =
+        Gc.full_major ();
+        Context.synchronize ();
+        let before = blocks () and most = ref 0 in
+        for _ = 1 to rounds do
+          let graph, exec = one () in
+          Stream.synchronize s;
+          Graph.exec_destroy exec;
+          Graph.destroy graph;
+          most := max !most (blocks () - before)
+        done;
+        if !most > rounds / 5 then
+          Alcotest.failf "%d of %d blocks of 16 MiB are live" !most rounds
+      in
+      most (fun () ->
+          let p = Deviceptr.mem_alloc ~size_in_bytes in
+          let fill () = Stream.memset_d8 p (Unsigned.UChar.of_int 1) ~length:4 s in
+          let graph, () = Graph.with_capture s fill in
+          let exec = Graph.instantiate graph in
+          Deviceptr.mem_free p;
+          (graph, exec));
+      most (fun () ->
+          let allocate () = ignore (Stream.mem_alloc s ~size_in_bytes) in
+          let graph, () = Graph.with_capture s allocate in
+          let exec = Graph.instantiate graph in
+          Graph.launch exec s;
+          (graph, exec)))
+
 (* 51: nor do execs whose launches leave memory allocated. *)
 let case_51_memory_of_execs () =
   only_on_simulator (fun () ->
@@ -975,6 +1009,7 @@ let () =
           test "case 51: pressure" case_51_pressure;
           test "case 51: beside a heap" case_51_beside_a_heap;
           test "case 51: freed by hand" case_51_freed_by_hand;
+          test "case 51: freed by hand, and still there" case_51_freed_but_there;
           test "case 51: memory of execs" case_51_memory_of_execs;
           test "no room for a launch" no_room_for_a_launch;
           test "no room for a launch: done work" no_room_but_done;

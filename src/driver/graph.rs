@@ -350,7 +350,12 @@ impl Exec {
         };
         drop(slot);
         let handle = exec.handle.swap(0, Ordering::Relaxed);
-        exec.context.pace.freed(exec.keep.memory.reserved_bytes());
+        let bytes = exec.keep.memory.reserved_bytes();
+        match exec.keep.memory.are_left() {
+            // They go once the collector has found their values.
+            true => exec.context.pace.collected(bytes),
+            false => exec.context.pace.freed(bytes),
+        }
         if !exec.context.is_alive() {
             return Ok(());
         }

@@ -115,6 +115,11 @@ impl MemoryNodes {
         bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
     }
 
+    /// Whether a launch has left memory that nothing has freed since.
+    pub fn are_left(&self) -> bool {
+        self.allocates.iter().any(|memory| memory.is_allocated())
+    }
+
     /// Whether the graph has memory nodes at all.
     pub fn exist(&self) -> bool {
         self.exist

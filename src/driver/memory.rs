@@ -242,6 +242,7 @@ impl Allocation {
         self.free_by(used, give_back).inspect_err(|_| {
             if !called && matches!(self.owner, Owner::Stream(..)) {
                 // Nobody has given it back: its release will.
+                self.context.pace.allocated(self.owned_bytes());
                 self.life.not_returned();
             }
         })
@@ -279,17 +280,14 @@ impl Allocation {
             }
             Owner::Here | Owner::Managed | Owner::Stream(..) => {}
         }
-        let freeing = self.life.free();
-        if freeing != Freeing::Again {
-            self.context.pace.freed(self.owned_bytes());
-        }
-        match freeing {
+        match self.life.free() {
             Freeing::Now => {
                 outlast_launches();
                 if used() {
                     self.life.not_returned();
                     return Ok(());
                 }
+                self.context.pace.freed(self.owned_bytes());
                 give_back(self.address)
             }
             Freeing::Later | Freeing::Again => Ok(()),
@@ -332,12 +330,12 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if !self.life.is_dead() {
-            self.context.pace.collected(self.owned_bytes());
-        }
         if self.life.is_returned() {
             return;
         }
+        // Also where the user has freed it and something held it: it goes back only now that the collector has
+        // found the value.
+        self.context.pace.collected(self.owned_bytes());
         match &self.owner {
             Owner::Here | Owner::Managed => {
                 release::queue(Release::Memory(self.address, self.context.clone()));
