@@ -314,6 +314,32 @@ let reset_among_launches () =
     List.iter ended domains
   done
 
+(* The reset waits for a stream. Others that are made meanwhile are not used once their context is gone,
+   either. *)
+let reset_among_new_streams () =
+  only_on_simulator (fun () ->
+      let device = Device.get ~ordinal:0 in
+      let enter () = Context.set_current (Context.get_primary device) in
+      enter ();
+      let s = stream () and p = device_ints 1 in
+      let bad = Simulator.bad_handles () in
+      let rules = "cuStreamSynchronize~200ms, cuMemsetD8Async~20ms" in
+      Alcotest.(check int) "rules" 0 (Simulator.fail rules);
+      Fun.protect ~finally:(fun () -> ignore (Simulator.fail "")) @@ fun () ->
+      let waiting = Domain.spawn (fun () -> Stream.synchronize s) in
+      Unix.sleepf 0.05;
+      let resetting = Domain.spawn (fun () -> Device.primary_ctx_reset device) in
+      Unix.sleepf 0.05;
+      let t = stream () in
+      check_cuda_error "in the end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+          while true do
+            Stream.memset_d8 p (Unsigned.UChar.of_int 1) ~length:4 t
+          done);
+      Domain.join waiting;
+      Domain.join resetting;
+      Alcotest.(check int) "uses of dead handles" bad (Simulator.bad_handles ()));
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0))
+
 (* 13 and 53: stream, exec and memory are dropped with work pending. *)
 let case_13 () =
   leaves_nothing (fun () ->
@@ -1042,6 +1068,7 @@ let () =
           test "case 9: context reset" case_09;
           test "case 9: values of before" values_of_before;
           test "case 9: reset among launches" reset_among_launches;
+          test "case 9: reset among new streams" reset_among_new_streams;
         ]
         @ List.map
             (fun mode ->
