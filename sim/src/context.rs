@@ -290,22 +290,24 @@ pub fn is_primary(handle: usize) -> bool {
 
 /// Gives one retain back; the last one ends the context.
 pub fn release_primary(device: i32) -> Result<()> {
-    let gone = with_primary(device, |primary| {
+    with_primary(device, |primary| {
         primary.retains = primary.retains.checked_sub(1).ok_or(INVALID_CONTEXT)?;
         let gone = if primary.retains == 0 {
             primary.context.take()
         } else {
             None
         };
-        Result::Ok(gone)
-    })?;
-    gone.map_or(Ok(()), |context| context.destroy())
+        gone.map_or(Ok(()), |context| context.destroy())
+    })
 }
 
 /// Ends the primary context. Its retains stay; the next one makes it anew.
 pub fn reset_primary(device: i32) -> Result<()> {
-    let gone = with_primary(device, |primary| primary.context.take());
-    gone.map_or(Ok(()), |context| context.destroy())
+    // The next one has the same handle: it is not made before all of this one is gone.
+    with_primary(device, |primary| {
+        let gone = primary.context.take();
+        gone.map_or(Ok(()), |context| context.destroy())
+    })
 }
 
 /// Flags of a primary context, and whether it is active.
