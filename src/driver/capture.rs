@@ -26,6 +26,12 @@ fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
     CAPTURES.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// Some of them, to be used without the lock.
+fn captures_where(wanted: impl Fn(&Capture) -> bool) -> Vec<Arc<Capture>> {
+    let open = captures();
+    open.iter().filter(|c| wanted(c)).cloned().collect()
+}
+
 /// A number for the calling thread; never 0.
 fn this_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -54,11 +60,7 @@ pub fn close_own() {
         return;
     }
     let thread = this_thread();
-    let own = captures()
-        .iter()
-        .filter(|c| c.thread == thread)
-        .cloned()
-        .collect::<Vec<_>>();
+    let own = captures_where(|c| c.thread == thread);
     // The whole process may be ending while others wait: then it is left.
     let patient = || gate::pass_alone_within(Duration::from_secs(1));
     own.iter().for_each(|capture| close(capture, patient));
@@ -264,10 +266,7 @@ pub fn abandon(origin: usize) {
 
 /// Closes the captures on streams of a context that is about to go: nobody could end them afterwards.
 pub fn abandon_in(context: usize) {
-    let open = captures();
-    let own = open.iter().filter(|c| c.context == context).cloned();
-    let own: Vec<_> = own.collect();
-    drop(open);
+    let own = captures_where(|c| c.context == context);
     own.iter().for_each(abandon_this);
 }
 

@@ -328,7 +328,8 @@ impl Exec {
         })
     }
 
-    /// Device memory that its launches leave, of which the garbage collector is to be told, in [`PARTS`](super::pace::PARTS).
+    /// Device memory that its launches leave, of which the garbage collector is to be told, in
+    /// [`PARTS`](super::pace::PARTS).
     pub fn untold(&self) -> Option<usize> {
         self.lock().as_ref()?.context.pace.tell()
     }

@@ -7,6 +7,7 @@ use super::graph_memory::GraphMemory;
 use super::life::{Freeing, Life};
 use super::module::Module;
 use super::pressure::Waiting;
+use super::queue::StreamState;
 use super::release::{self, Drain, Release};
 use super::stream::Stream;
 use super::{driver, library, Error, Result};
@@ -169,9 +170,7 @@ impl Allocation {
         }
         // What `cuMemFree` does not wait for.
         let used = || match &self.owner {
-            Owner::Stream(stream, made) => {
-                !stream.state().is_done(*made) || self.context.others_may_use(self, None)
-            }
+            Owner::Stream(own, made) => self.may_be_used(own, *made, None),
             _ => self.context.outsiders_use(self),
         };
         // Before the memory counts as given back: this may fail.
@@ -225,11 +224,7 @@ impl Allocation {
             ));
         }
         let used = || match &self.owner {
-            Owner::Stream(own, made) => {
-                let is_own = Arc::ptr_eq(own.state(), stream.state());
-                !is_own && !own.state().is_done(*made)
-                    || self.context.others_may_use(self, Some(stream.state()))
-            }
+            Owner::Stream(own, made) => self.may_be_used(own, *made, Some(stream.state())),
             _ => false,
         };
         let _entered = stream.context().enter()?;
@@ -246,6 +241,18 @@ impl Allocation {
                 self.life.not_returned();
             }
         })
+    }
+
+    /// Whether pending work may use memory of the pool, or comes before its allocation on its `own` stream. The
+    /// work of `one` stream is passed over.
+    fn may_be_used(
+        self: &Arc<Self>,
+        own: &Stream,
+        made: u64,
+        one: Option<&Arc<StreamState>>,
+    ) -> bool {
+        let is_own = one.is_some_and(|one| Arc::ptr_eq(own.state(), one));
+        !is_own && !own.state().is_done(made) || self.context.others_may_use(self, one)
     }
 
     /// Marks the memory dead, and calls `give_back` unless something holds it, work that `give_back` does
