@@ -142,7 +142,7 @@ pub fn alloc<T: Boxed>(owner: Arc<T>) -> Value {
         let v = match owner.untold() {
             Some(parts) => {
                 // Also for those of these values that die old: young ones alone make no cycle.
-                caml_adjust_gc_speed(parts, 2 * pace::PARTS);
+                caml_adjust_gc_speed(parts, pace::PARTS);
                 sys::caml_alloc_custom(operations, 8, parts, pace::PARTS)
             }
             None => sys::caml_alloc_custom_mem(operations, 8, owner.weight()),
