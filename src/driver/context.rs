@@ -11,7 +11,6 @@ use super::stream::Stream;
 use super::{capture, driver, library, Error, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -168,6 +167,18 @@ impl Context {
         drop(known);
         contexts.retain(|context| context.is_alive());
         contexts
+    }
+
+    /// Every context here that goes with a reset of the device's primary one.
+    pub fn primary_of(device: i32) -> Vec<Arc<Context>> {
+        let mut contexts = Context::all_alive();
+        contexts.retain(|c| c.device == device && c.ownership != Ownership::Created);
+        contexts
+    }
+
+    /// Notes that it was reset.
+    pub fn note_reset(&self) {
+        self.alive.store(false, Ordering::Release);
     }
 
     /// Lets go what done work used on any stream, for programs that never wait for one. Waits for nothing:
@@ -456,49 +467,6 @@ fn wait_for_all() -> Result<()> {
     });
     drop(passage);
     result
-}
-
-/// Resets a device's primary context: everything in it is destroyed, and its owners here know.
-pub fn reset_primary(device: i32) -> Result<()> {
-    library::ready()?;
-    release::drain(release::Drain::All);
-    // Whoever uses a stream holds its locks meanwhile, and looks then whether its context lives. Each asks for
-    // those of one stream alone, and only one thread asks for those of several.
-    static RESETTING: Mutex<()> = Mutex::new(());
-    let _alone = RESETTING.lock().unwrap_or_else(|e| e.into_inner());
-    reset_with_quiet(device, &[])
-}
-
-/// [`reset_primary`] with the locks of some streams held. Others may have come while those were waited for: once
-/// all there are have been got, none comes until the context is reset.
-fn reset_with_quiet(device: i32, quiet: &[Arc<StreamState>]) -> Result<()> {
-    let mut contexts = Context::all_alive();
-    contexts.retain(|c| c.device == device && c.ownership != Ownership::Created);
-    let closed: Vec<_> = contexts
-        .iter()
-        .map(|c| c.streams.lock().unwrap_or_else(|e| e.into_inner()))
-        .collect();
-    let own = closed.iter().flat_map(|streams| streams.iter());
-    let own = own.filter_map(|(state, _)| state.upgrade());
-    let null = contexts.iter().map(|c| c.null_stream.clone());
-    let known: HashSet<_> = quiet.iter().map(Arc::as_ptr).collect();
-    let new = |state: &Arc<StreamState>| !known.contains(&Arc::as_ptr(state));
-    let more: Vec<_> = own.chain(null).filter(new).collect();
-    // Tried, as no stream is waited for with the lists of streams closed.
-    let at_once = more.iter().map(|s| Some((s.try_unasked()?, s.try_lock()?)));
-    let Some(_quiet) = at_once.collect::<Option<Vec<_>>>() else {
-        drop(closed);
-        let _quiet: Vec<_> = more.iter().map(|s| (s.unasked(), s.lock())).collect();
-        return reset_with_quiet(device, &[quiet, &more].concat());
-    };
-    contexts.iter().for_each(|c| capture::abandon_in(c.handle));
-    let _passage = gate::pass(Passing::Alone);
-    let _waiting = Waiting::begin();
-    driver!(cuDevicePrimaryCtxReset_v2(device))?;
-    for context in &contexts {
-        context.alive.store(false, Ordering::Release);
-    }
-    Ok(())
 }
 
 /// A context that stays current until this goes.

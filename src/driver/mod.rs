@@ -1,6 +1,6 @@
 //! Safe Rust over the CUDA driver: one file per concept.
 //!
-//! Lock order, outermost first: an exec, a graph or an event, a stream, a capture, the gate, the
+//! Lock order, outermost first: the calls that a reset waits for, an exec, a graph or an event, a stream, a capture, the gate, the
 //! capture registry, a family of graphs.
 //! None of these is ever taken while the OCaml runtime lock is held, except for an instant.
 
@@ -27,6 +27,7 @@ pub mod pace;
 pub mod pressure;
 pub mod queue;
 pub mod release;
+pub mod reset;
 pub mod retain;
 pub mod stream;
 pub mod stream_memory;

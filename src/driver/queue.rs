@@ -68,11 +68,6 @@ impl StreamState {
         self.asking.write().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The same, unless somebody does.
-    pub fn try_unasked(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        self.asking.try_write().ok()
-    }
-
     /// Enqueues an operation that counts as `weight` ordinary ones. It is told its number and is to have
     /// what it uses retained before it makes its driver call.
     #[inline]

@@ -1,11 +1,12 @@
 //! `Raw.init`, `Raw.ctx_*` and the release queue.
 
 use super::custom::{alloc, get};
-use super::run::{blocking, guarded, status, value};
+use super::run::{blocking, guarded, status, unlocked, value};
 use super::value::{block, int, nativeint, string, to_int, tuple, UNIT};
-use crate::driver::context::{self, Context};
+use crate::driver::context::Context;
 use crate::driver::error::snake_case;
 use crate::driver::release::{self, Drain};
+use crate::driver::reset::reset_primary;
 use crate::driver::{driver, library, Error};
 use ocaml::sys::Value;
 
@@ -32,7 +33,7 @@ extern "C" fn cudagraph_driver_version(_unit: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_primary_ctx_reset(device: Value) -> Value {
     let device = to_int(device) as i32;
-    status(blocking(|| context::reset_primary(device)))
+    status(unlocked(|| reset_primary(device)))
 }
 
 #[no_mangle]

@@ -1,7 +1,7 @@
 //! Modules and functions: `Raw.module_*` and `Raw.func_*`.
 
 use super::custom::{alloc, borrow, get};
-use super::run::{blocking, guarded, status, value};
+use super::run::{blocking, status, value};
 use super::value::{
     bigarray_data, field, int, nativeint, string, to_bytes, to_int, tuple, HostMemory,
 };
@@ -101,10 +101,10 @@ extern "C" fn cudagraph_func_name(function: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_func_attribute(function: Value, attribute: Value) -> Value {
     let function = get::<Function>(function);
-    value(
-        guarded(|| function.attribute(to_int(attribute) as i32)),
-        |n| int(n as isize),
-    )
+    let attribute = to_int(attribute) as i32;
+    value(blocking(|| function.attribute(attribute)), |n| {
+        int(n as isize)
+    })
 }
 
 #[no_mangle]

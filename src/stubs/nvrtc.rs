@@ -1,6 +1,6 @@
 //! The compiler of CUDA C: `Raw_nvrtc`.
 
-use super::run::{blocking, value};
+use super::run::{unlocked, value};
 use super::value::{field, int, strings, to_bool, to_bytes, tuple};
 use crate::driver;
 use crate::nvrtc::library::Nvrtc;
@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 
 /// Runs `f` with the runtime lock released; an nvrtcResult takes the place of a CUresult.
 fn outside<T>(f: impl FnOnce() -> Result<T>) -> driver::Result<T> {
-    let answer = blocking(|| Ok(f())).unwrap_or_else(|fault| {
+    let answer = unlocked(|| Ok(f())).unwrap_or_else(|fault| {
         Err(Error {
             status: Error::INTERNAL,
             text: fault.detail,

@@ -2,7 +2,7 @@
 
 use super::roots;
 use super::value::{self, int, UNIT};
-use crate::driver::{Error, Result};
+use crate::driver::{reset, Error, Result};
 use ocaml::sys::Value;
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -34,8 +34,16 @@ pub fn guarded<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Runs `f` with the runtime lock released. `f` must touch no OCaml value.
+/// Runs `f`, which calls the driver, with the runtime lock released. `f` must touch no OCaml value.
 pub fn blocking<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    unlocked(|| {
+        let _held_off = reset::hold_off();
+        f()
+    })
+}
+
+/// [`blocking`] for what a reset of a context need not wait for.
+pub fn unlocked<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     // SAFETY: called from a stub, which holds the lock; the two calls are paired since `guarded`
     // catches every unwinding.
     unsafe {

@@ -104,7 +104,7 @@ extern "C" fn cudagraph_stream_context(stream: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_stream_id(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
-    value(guarded(|| stream.resolve()?.id()), nativeint)
+    value(blocking(|| stream.resolve()?.id()), nativeint)
 }
 
 #[no_mangle]

@@ -22,7 +22,31 @@ external heap : unit -> int = "soak_heap"
 (* What the driver only keeps goes back. *)
 external trim : unit -> unit = "soak_trim"
 
-type t = { host : int; heap : int; device : int; ledger : (string * int) list }
+(* Device memory in the driver's pools, in KiB. *)
+type pools = {
+  graphs_use : int;
+  kept_for_graphs : int;
+  streams_use : int;
+  kept_for_streams : int;
+}
+
+external of_pools : int -> int = "soak_of_pools"
+
+let pools () =
+  {
+    graphs_use = of_pools 0;
+    kept_for_graphs = of_pools 1;
+    streams_use = of_pools 2;
+    kept_for_streams = of_pools 3;
+  }
+
+type t = {
+  host : int;
+  heap : int;
+  device : int;
+  pools : pools;
+  ledger : (string * int) list;
+}
 
 (* With nothing under way and all garbage gone. *)
 let at_rest () =
@@ -34,6 +58,6 @@ let at_rest () =
   trim ();
   let ledger = if Simulator.present () then Simulator.ledger () else [] in
   let heap = heap () in
-  { host = resident (); heap; device = on_device (); ledger }
+  { host = resident (); heap; device = on_device (); pools = pools (); ledger }
 
 let mib kib = Printf.sprintf "%.1f MiB" (float kib /. 1024.)

@@ -2,6 +2,7 @@
    threads for given out. And what NVIDIA's driver only keeps. */
 #include <caml/mlvalues.h>
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #ifdef __GLIBC__
@@ -60,14 +61,50 @@ void free(void *block)
 }
 #endif
 
-/* Gives back what the driver keeps for graphs to come, 32 MiB for each that once allocated memory at the same
-   time, if it is the installed driver that is in use. */
-value soak_trim(value unit)
+/* A function of the installed driver, if that one is in use. */
+static void *of_driver(const char *name)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    int (*trim)(int) = driver ? (int (*)(int))dlsym(driver, "cuDeviceGraphMemTrim") : NULL;
-    if (trim) trim(0);
+    return driver ? dlsym(driver, name) : NULL;
+}
+
+typedef void *pool_t;
+
+static pool_t default_pool(void)
+{
+    int (*get)(pool_t *, int) = of_driver("cuDeviceGetDefaultMemPool");
+    pool_t pool = NULL;
+    if (get) get(&pool, 0);
+    return pool;
+}
+
+/* Gives back what the driver keeps for graphs to come, 32 MiB for each that once allocated memory at the same
+   time, and for streams. */
+value soak_trim(value unit)
+{
+    int (*trim_graphs)(int) = of_driver("cuDeviceGraphMemTrim");
+    int (*trim_pool)(pool_t, size_t) = of_driver("cuMemPoolTrimTo");
+    if (trim_graphs) trim_graphs(0);
+    if (trim_pool) trim_pool(default_pool(), 0);
     return unit;
+}
+
+/* In KiB: what graphs use, what is reserved for graphs, and the same of the pool of streams. */
+value soak_of_pools(value which)
+{
+    static const int graph_used = 0, graph_reserved = 2, pool_reserved = 5, pool_used = 7;
+    int (*of_graphs)(int, int, uint64_t *) = of_driver("cuDeviceGetGraphMemAttribute");
+    int (*of_pool)(pool_t, int, uint64_t *) = of_driver("cuMemPoolGetAttribute");
+    uint64_t bytes = 0;
+    if (of_graphs && of_pool) {
+        switch (Int_val(which)) {
+        case 0: of_graphs(0, graph_used, &bytes); break;
+        case 1: of_graphs(0, graph_reserved, &bytes); break;
+        case 2: of_pool(default_pool(), pool_used, &bytes); break;
+        default: of_pool(default_pool(), pool_reserved, &bytes);
+        }
+    }
+    return Val_long(bytes / 1024);
 }
 
 /* In KiB, after what malloc only keeps has gone back; 0 where nobody can tell. */

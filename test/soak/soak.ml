@@ -113,6 +113,10 @@ let flat name bound measured =
     (Gauge.mib before) (Gauge.mib after) (Gauge.mib bound);
   (name, after - before <= bound)
 
+let pools_text { Gauge.graphs_use; kept_for_graphs; streams_use; kept_for_streams } =
+  Printf.sprintf "%s of %s for graphs, %s of %s for streams" (Gauge.mib graphs_use)
+    (Gauge.mib kept_for_graphs) (Gauge.mib streams_use) (Gauge.mib kept_for_streams)
+
 let ledger_text ledger =
   String.concat ", " (List.map (fun (kind, n) -> Printf.sprintf "%d %s" n kind) ledger)
 
@@ -141,12 +145,12 @@ let () =
     let rest = Gauge.at_rest () in
     Printf.printf
       "soak: %5.0f s: %d rounds, %d captures, %d graph launches; host %s (peak %s, \
-       malloc %s), device %s (peak %s)\n\
+       malloc %s), device %s (peak %s; pools %s)\n\
        %!"
       (Unix.gettimeofday () -. began)
       (Atomic.get rounds) (Atomic.get Rounds.captures) (Atomic.get Rounds.launches)
       (Gauge.mib rest.host) (Gauge.mib peak_host) (Gauge.mib rest.heap)
-      (Gauge.mib rest.device) (Gauge.mib peak_device);
+      (Gauge.mib rest.device) (Gauge.mib peak_device) (pools_text rest.pools);
     (rest, peak_host, peak_device)
   in
   let measured = List.init legs measure in

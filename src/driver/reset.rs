@@ -1,0 +1,39 @@
+//! Resetting a primary context while other threads use what is in it.
+//!
+//! A call looks whether its context lives and then hands the driver handles from it. A reset in between would
+//! leave it with dead ones, so it comes when no call is under way.
+
+use super::capture;
+use super::context::Context;
+use super::gate::{self, Passing};
+use super::pressure::Waiting;
+use super::release::{self, Drain};
+use super::{driver, library, Result};
+use std::sync::{RwLock, RwLockReadGuard};
+
+/// Shared by the calls under way, but for those at once; alone while a context is reset.
+static CALLS: RwLock<()> = RwLock::new(());
+
+/// No context is reset while this lives. A thread has one at a time, and nothing in a forked child, where nobody
+/// would give back what other threads had.
+pub fn hold_off() -> Option<RwLockReadGuard<'static, ()>> {
+    library::usable().then(|| CALLS.read().unwrap_or_else(|e| e.into_inner()))
+}
+
+/// Resets a device's primary context: everything in it is destroyed, and its owners here know. Waits for the
+/// calls under way, also for those that wait for the device. `cuDevicePrimaryCtxReset`
+pub fn reset_primary(device: i32) -> Result<()> {
+    library::ready()?;
+    let _alone = CALLS.write().unwrap_or_else(|e| e.into_inner());
+    release::drain(Drain::All);
+    let contexts = Context::primary_of(device);
+    contexts
+        .iter()
+        .for_each(|c| capture::abandon_in(c.handle()));
+    let _passage = gate::pass(Passing::Alone);
+    // Outlasts the calls at once. Later ones find this one, and then that their context is gone.
+    let _waiting = Waiting::begin();
+    driver!(cuDevicePrimaryCtxReset_v2(device))?;
+    contexts.iter().for_each(|context| context.note_reset());
+    Ok(())
+}

@@ -1,0 +1,322 @@
+(* A primary context is reset, also under those who use it: nothing of it reaches the driver afterwards. *)
+
+open Cuda
+open Support
+
+let capture ?mode s f = fst (Graph.with_capture ?mode s f)
+
+(* 9: the context is reset under an exec. *)
+let case_09 () =
+  let s = stream () and p = device_ints 1 in
+  let exec =
+    Graph.instantiate (capture s (fun () -> run (kernel "incr") s [ Tensor p; Int 1 ]))
+  in
+  let dead = Event.create () in
+  Device.primary_ctx_reset (Device.get ~ordinal:0);
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  gone "launch" (fun () -> Graph.launch exec s);
+  gone "synchronize" (fun () -> Stream.synchronize s);
+  gone "copy" (fun () -> ignore (read p));
+  gone "event" (fun () -> Event.record dead s);
+  Graph.exec_destroy exec;
+  Deviceptr.mem_free p;
+  (* Releasing what was in it calls nothing and fails nothing. *)
+  Gc.full_major ();
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0));
+  let q = device_ints 1 in
+  Context.synchronize ();
+  Alcotest.(check (list int)) "the new context works" [ 0 ] (read q)
+
+(* A context made after the reset has the handle of the one before: what was made in that one is refused
+   all the same, also by the short ways of what was launched before. *)
+let values_of_before () =
+  let device = Device.get ~ordinal:0 in
+  Context.set_current (Context.get_primary device);
+  let make () =
+    let s = stream () and p = device_ints 1 and k = kernel "incr" in
+    let launch () = run k s [ Tensor p; Int 1 ] in
+    let exec = Graph.instantiate (capture s launch) in
+    for _ = 1 to 2 do
+      launch ();
+      Graph.launch exec s;
+      Stream.synchronize s
+    done;
+    let pool = Stream.mem_alloc s ~size_in_bytes:4 in
+    (s, p, k, exec, pool)
+  in
+  let _, p, k, exec, pool = make () in
+  Device.primary_ctx_reset device;
+  Context.set_current (Context.get_primary device);
+  let s, new_p, new_k, _, _ = make () in
+  let before = if Simulator.present () then Simulator.live "async" else 0 in
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  let both name f =
+    gone name f;
+    let graph = capture s (fun () -> gone (name ^ ", captured") f) in
+    Alcotest.(check int) (name ^ ": nothing captured") 0 (Graph.node_count graph)
+  in
+  both "kernel" (fun () -> run k s [ Tensor new_p; Int 1 ]);
+  both "memory of a launch" (fun () -> run new_k s [ Tensor p; Int 1 ]);
+  both "memory of a copy" (fun () ->
+      Stream.memcpy_D_to_D ~size_in_bytes:4 ~dst:new_p ~src:p s);
+  gone "exec" (fun () -> Graph.launch exec s);
+  (* Its address may be of other memory by now. *)
+  Stream.mem_free s pool;
+  only_on_simulator (fun () ->
+      Alcotest.(check int) "no other is freed" before (Simulator.live "async"));
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "the new context works" [ 4 ] (read new_p)
+
+(* The context is reset while a stream of it captures: the capture is over, and in nobody's way. *)
+let in_a_capture mode () =
+  let device = Device.get ~ordinal:0 in
+  let enter () = Context.set_current (Context.get_primary device) in
+  enter ();
+  let s = stream () and p = device_ints 1 in
+  Graph.begin_capture ~mode s;
+  run (kernel "incr") s [ Tensor p; Int 1 ];
+  Device.primary_ctx_reset device;
+  check_cuda_error "end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+      ignore (Graph.end_capture s));
+  enter ();
+  let q = device_ints 1 and s = stream () in
+  let graph = capture s (fun () -> run (kernel "incr") s [ Tensor q; Int 1 ]) in
+  Graph.launch (Graph.instantiate graph) s;
+  Domain.join
+    (Domain.spawn (fun () ->
+         enter ();
+         Context.synchronize ()));
+  Alcotest.(check (list int)) "the new context captures" [ 1 ] (read q)
+
+(* The context is reset while domains launch in it: each gets an error, and uses nothing that is gone. *)
+let among_launches () =
+  let device = Device.get ~ordinal:0 in
+  for round = 1 to 20 do
+    Context.set_current (Context.get_primary device);
+    let k = kernel "incr" and ready = Atomic.make 0 in
+    let launcher i =
+      let s = stream () and p = device_ints 1 in
+      let launch () = run k s [ Tensor p; Int 1 ] in
+      let exec = Graph.instantiate (capture ~mode:RELAXED s launch) in
+      launch ();
+      Graph.launch exec s;
+      Domain.spawn (fun () ->
+          Atomic.incr ready;
+          let rec go n =
+            launch ();
+            Graph.launch exec s;
+            if i = 0 && n mod 50 = 0 then ignore (capture ~mode:RELAXED s launch);
+            if n mod 100 = 0 then Stream.synchronize s;
+            go (n + 1)
+          in
+          try go 1 with e -> e)
+    in
+    let domains = List.init 3 launcher in
+    while Atomic.get ready < 3 do
+      Domain.cpu_relax ()
+    done;
+    Unix.sleepf (0.0005 *. float_of_int round);
+    Device.primary_ctx_reset device;
+    let ended domain =
+      let e = Domain.join domain in
+      check_cuda_error "in the end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () -> raise e)
+    in
+    List.iter ended domains
+  done
+
+(* The reset waits for a stream. Others that are made meanwhile are not used once their context is gone,
+   either. *)
+let among_new_streams () =
+  only_on_simulator (fun () ->
+      let device = Device.get ~ordinal:0 in
+      let enter () = Context.set_current (Context.get_primary device) in
+      enter ();
+      let s = stream () and p = device_ints 1 in
+      let bad = Simulator.bad_handles () in
+      let rules = "cuStreamSynchronize~200ms, cuMemsetD8Async~20ms" in
+      Alcotest.(check int) "rules" 0 (Simulator.fail rules);
+      Fun.protect ~finally:(fun () -> ignore (Simulator.fail "")) @@ fun () ->
+      let waiting = Domain.spawn (fun () -> Stream.synchronize s) in
+      Unix.sleepf 0.05;
+      let resetting = Domain.spawn (fun () -> Device.primary_ctx_reset device) in
+      Unix.sleepf 0.05;
+      check_cuda_error "in the end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+          let t = stream () in
+          while true do
+            Stream.memset_d8 p (Unsigned.UChar.of_int 1) ~length:4 t
+          done);
+      Domain.join waiting;
+      Domain.join resetting;
+      Alcotest.(check int) "uses of dead handles" bad (Simulator.bad_handles ()));
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0))
+
+(* Domains that do a bit of everything, and a context that is reset under them again and again. *)
+let among_calls () =
+  let device = Device.get ~ordinal:0 in
+  let enter () = Context.set_current (Context.get_primary device) in
+  let bad = if Simulator.present () then Simulator.bad_handles () else 0 in
+  for round = 1 to 10 do
+    enter ();
+    let shared = device_ints 1 and started = Atomic.make 0 in
+    let user _ =
+      Domain.spawn (fun () ->
+          enter ();
+          let s = stream () in
+          let rec go () =
+            let p = device_ints 1 and k = kernel "incr" and e = Event.create () in
+            let launch () = run k s [ Tensor p; Int 1 ] in
+            let exec = Graph.instantiate (capture ~mode:RELAXED s launch) in
+            Graph.launch exec s;
+            Event.record e s;
+            Event.synchronize e;
+            if read p <> [ 1 ] then failwith "not counted";
+            ignore (read shared);
+            Deviceptr.mem_free p;
+            Graph.exec_destroy exec;
+            Atomic.incr started;
+            go ()
+          in
+          try go () with e -> e)
+    in
+    let users = List.init 3 user in
+    while Atomic.get started < 3 do
+      Domain.cpu_relax ()
+    done;
+    Unix.sleepf (0.0005 *. float_of_int round);
+    Device.primary_ctx_reset device;
+    let ended user =
+      let e = Domain.join user in
+      check_cuda_error "in the end" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () -> raise e)
+    in
+    List.iter ended users
+  done;
+  enter ();
+  if Simulator.present () then
+    Alcotest.(check int) "uses of dead handles" bad (Simulator.bad_handles ())
+
+(* A call that the driver is slow to take up, and a reset meanwhile: what the call was given is not gone when the
+   driver looks at it. *)
+let during (name, slow, f) =
+  let reset_meanwhile () =
+    let device = Device.get ~ordinal:0 in
+    let enter () = Context.set_current (Context.get_primary device) in
+    enter ();
+    let call = f () and bad = Simulator.bad_handles () and called = Atomic.make false in
+    Alcotest.(check int) "rules" 0 (Simulator.fail (slow ^ "~50ms"));
+    Fun.protect ~finally:(fun () -> ignore (Simulator.fail "")) @@ fun () ->
+    let caller =
+      Domain.spawn (fun () ->
+          enter ();
+          Atomic.set called true;
+          call ())
+    in
+    while not (Atomic.get called) do
+      Domain.cpu_relax ()
+    done;
+    Unix.sleepf 0.02;
+    Device.primary_ctx_reset device;
+    (match Domain.join caller with
+    | () -> ()
+    | exception e ->
+        (* On a busy machine the reset may have come first. *)
+        check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () -> raise e));
+    Alcotest.(check int) "uses of dead handles" bad (Simulator.bad_handles ())
+  in
+  test name (fun () -> only_on_simulator reset_meanwhile)
+
+let calls =
+  let on_stream f () =
+    let s = stream () in
+    fun () -> f s
+  in
+  let on_memory f () =
+    let p = device_ints 1 in
+    fun () -> f p
+  in
+  let on_event f () =
+    let s = stream () and e = Event.create () in
+    Event.record e s;
+    fun () -> f e
+  in
+  let on_graph f () =
+    let s = stream () and p = device_ints 1 and k = kernel "incr" in
+    let graph = capture s (fun () -> run k s [ Tensor p; Int 1 ]) in
+    fun () -> f graph
+  in
+  let on_exec f () =
+    let s = stream () and exec = ref None in
+    on_graph (fun graph -> exec := Some (Graph.instantiate graph)) () ();
+    fun () -> f (Option.get !exec) s
+  in
+  let zero = Unsigned.UChar.of_int 0 in
+  [
+    ("Deviceptr.mem_free", "cuMemFree", on_memory Deviceptr.mem_free);
+    ( "Deviceptr.memcpy_D_to_H",
+      "cuMemcpyDtoH",
+      on_memory (fun src -> Deviceptr.memcpy_D_to_H ~dst:(ints 1) ~src ()) );
+    ( "Deviceptr.memcpy_H_to_D",
+      "cuMemcpyHtoD",
+      on_memory (fun dst -> Deviceptr.memcpy_H_to_D ~dst ~src:(ints 1) ()) );
+    ( "Deviceptr.memset_d8",
+      "cuMemsetD8",
+      on_memory (fun p -> Deviceptr.memset_d8 p zero ~length:4) );
+    ( "Module.get_function",
+      "cuModuleGetFunction",
+      fun () ->
+        let code = code () in
+        fun () -> ignore (kernel ~from:code "incr") );
+    ( "Module.Func.get_attributes",
+      "cuFuncGetAttribute",
+      fun () ->
+        let k = kernel "incr" in
+        fun () -> ignore (Module.Func.get_attributes k) );
+    ("Event.query", "cuEventQuery", on_event (fun e -> ignore (Event.query e)));
+    ("Event.synchronize", "cuEventSynchronize", on_event Event.synchronize);
+    ( "Event.record",
+      "cuEventRecordWithFlags",
+      fun () ->
+        let s = stream () and e = Event.create () in
+        fun () -> Event.record ~external_:false e s );
+    ("Stream.synchronize", "cuStreamSynchronize", on_stream Stream.synchronize);
+    ("Stream.is_ready", "cuStreamQuery", on_stream (fun s -> ignore (Stream.is_ready s)));
+    ("Stream.get_id", "cuStreamGetId", on_stream (fun s -> ignore (Stream.get_id s)));
+    ( "Stream.mem_alloc",
+      "cuMemAllocAsync",
+      on_stream (fun s -> ignore (Stream.mem_alloc s ~size_in_bytes:4)) );
+    ( "Graph.begin_capture",
+      "cuStreamBeginCapture",
+      on_stream (fun s -> Graph.begin_capture ~mode:RELAXED s) );
+    ( "Graph.instantiate",
+      "cuGraphInstantiateWithFlags",
+      on_graph (fun graph -> ignore (Graph.instantiate graph)) );
+    ("Graph.destroy", "cuGraphDestroy", on_graph Graph.destroy);
+    ("Graph.launch", "cuGraphLaunch", on_exec Graph.launch);
+    ("Graph.exec_destroy", "cuGraphExecDestroy", on_exec (fun e _ -> Graph.exec_destroy e));
+    ("Context.synchronize", "cuCtxSynchronize", fun () -> Context.synchronize);
+    ( "of the garbage collector",
+      "cuMemFree",
+      fun () ->
+        ignore (Sys.opaque_identity (device_ints 1));
+        fun () ->
+          Gc.full_major ();
+          Context.synchronize () );
+  ]
+
+let () =
+  start ();
+  Alcotest.run "reset"
+    [
+      ( "of a context",
+        [ test "case 9: context reset" case_09; test "values of before" values_of_before ]
+        @ List.map
+            (fun mode -> test ("in a capture, " ^ mode_name mode) (in_a_capture mode))
+            modes );
+      ( "of one in use",
+        [
+          test "among launches" among_launches;
+          test "among new streams" among_new_streams;
+          test "among calls of all kinds" among_calls;
+        ] );
+      ("during a call", List.map during calls);
+      ("all of it", [ no_misuse ]);
+    ]
