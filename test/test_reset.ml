@@ -194,6 +194,110 @@ let among_calls () =
   if Simulator.present () then
     Alcotest.(check int) "uses of dead handles" bad (Simulator.bad_handles ())
 
+(* Another context of the device uses what is in the primary one, which is reset: nothing that is gone is used
+   there, also by the short ways of what was launched before. *)
+let from_another_context () =
+  let device = Device.get ~ordinal:0 in
+  Context.set_current (Context.get_primary device);
+  let s = stream () and p = device_ints 1 in
+  let event () = Event.create ~enable_timing:true () in
+  let e = event () and managed = Deviceptr.mem_alloc_managed ~size_in_bytes:64 () in
+  Event.record e s;
+  let other = Context.create [] device in
+  Fun.protect ~finally:(fun () ->
+      ignore (Context.pop_current ());
+      Context.set_current (Context.get_primary device))
+  @@ fun () ->
+  let t = stream () and k = kernel "incr" and own = device_ints 1 in
+  let f = event () and launch () = run k t [ Tensor p; Int 1 ] in
+  let graph = capture t launch in
+  let exec = Graph.instantiate graph in
+  for _ = 1 to 3 do
+    launch ();
+    Graph.launch exec t
+  done;
+  Event.record f t;
+  Stream.synchronize t;
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  (* Work that nobody has waited for still knows the memory. *)
+  Event.record f t;
+  let captured =
+    capture ~mode:RELAXED t (fun () ->
+        launch ();
+        launch ();
+        Device.primary_ctx_reset device;
+        gone "captured" launch;
+        run k t [ Tensor own; Int 1 ];
+        gone "a stream that waits" (fun () -> Event.wait s f))
+  in
+  gone "launch" launch;
+  gone "graph launch" (fun () -> Graph.launch exec t);
+  gone "instantiate" (fun () -> ignore (Graph.instantiate graph));
+  gone "instantiate what was captured" (fun () -> ignore (Graph.instantiate captured));
+  gone "start" (fun () -> ignore (Event.elapsed_time ~start:e ~end_:f));
+  gone "end" (fun () -> ignore (Event.elapsed_time ~start:f ~end_:e));
+  gone "array" (fun () ->
+      ignore
+        (Interop.bigarray_of_managed Bigarray.char Bigarray.c_layout [| 64 |] managed));
+  Stream.synchronize t;
+  Alcotest.(check (list int)) "the other context works" [ 0 ] (read own);
+  ignore other
+
+(* Memory of the primary context that work of another one was given just before. *)
+let known_elsewhere () =
+  only_on_simulator (fun () ->
+      let device = Device.get ~ordinal:0 in
+      Context.set_current (Context.get_primary device);
+      let p = device_ints 1 and other = Context.create [] device in
+      Fun.protect ~finally:(fun () ->
+          ignore (Context.pop_current ());
+          Context.set_current (Context.get_primary device))
+      @@ fun () ->
+      let t = stream () and k = kernel "incr" and e = Event.create () in
+      let launch () = run k t [ Tensor p; Int 1 ] in
+      for _ = 1 to 3 do
+        launch ()
+      done;
+      (* The work is over, and the stream does not know it. *)
+      Event.record e t;
+      Event.synchronize e;
+      Device.primary_ctx_reset device;
+      check_cuda_error "launch" "CONTEXT_IS_DESTROYED" [ "reset" ] launch;
+      Stream.synchronize t;
+      ignore other)
+
+(* A domain that has captured before ends while a reset waits for a long call. *)
+let while_a_domain_ends () =
+  only_on_simulator (fun () ->
+      let device = Device.get ~ordinal:0 in
+      let enter () = Context.set_current (Context.get_primary device) in
+      enter ();
+      let s = stream () and over = Atomic.make false and go = Atomic.make false in
+      Alcotest.(check int) "rules" 0 (Simulator.fail "cuStreamSynchronize~500ms");
+      Fun.protect ~finally:(fun () -> ignore (Simulator.fail "")) @@ fun () ->
+      let ending =
+        Domain.spawn (fun () ->
+            enter ();
+            ignore (capture ~mode:RELAXED (stream ()) ignore);
+            while not (Atomic.get go) do
+              Domain.cpu_relax ()
+            done)
+      in
+      let waiting =
+        Domain.spawn (fun () ->
+            Stream.synchronize s;
+            Atomic.set over true)
+      in
+      Unix.sleepf 0.05;
+      let resetting = Domain.spawn (fun () -> Device.primary_ctx_reset device) in
+      Unix.sleepf 0.05;
+      Atomic.set go true;
+      Domain.join ending;
+      Alcotest.(check bool) "it has waited for nobody" false (Atomic.get over);
+      Domain.join waiting;
+      Domain.join resetting);
+  Context.set_current (Context.get_primary (Device.get ~ordinal:0))
+
 (* A call that the driver is slow to take up, and a reset meanwhile: what the call was given is not gone when the
    driver looks at it. *)
 let during (name, slow, f) =
@@ -228,6 +332,10 @@ let calls =
   let on_stream f () =
     let s = stream () in
     fun () -> f s
+  in
+  let on_context f () =
+    let context = Context.get_current () in
+    fun () -> f context
   in
   let on_memory f () =
     let p = device_ints 1 in
@@ -293,6 +401,16 @@ let calls =
     ("Graph.launch", "cuGraphLaunch", on_exec Graph.launch);
     ("Graph.exec_destroy", "cuGraphExecDestroy", on_exec (fun e _ -> Graph.exec_destroy e));
     ("Context.synchronize", "cuCtxSynchronize", fun () -> Context.synchronize);
+    ("Context.set_current", "cuCtxSetCurrent", on_context Context.set_current);
+    ("Context.push_current", "cuCtxPushCurrent", on_context Context.push_current);
+    ("Context.get_flags", "cuCtxGetFlags", fun () () -> ignore (Context.get_flags ()));
+    ( "Context.get_limit",
+      "cuCtxGetLimit",
+      fun () () -> ignore (Context.get_limit STACK_SIZE) );
+    ("Context.set_limit", "cuCtxSetLimit", fun () () -> Context.set_limit STACK_SIZE 2048);
+    ( "Device.get_free_and_total_mem",
+      "cuMemGetInfo",
+      fun () () -> ignore (Device.get_free_and_total_mem ()) );
     ( "of the garbage collector",
       "cuMemFree",
       fun () ->
@@ -316,6 +434,9 @@ let () =
           test "among launches" among_launches;
           test "among new streams" among_new_streams;
           test "among calls of all kinds" among_calls;
+          test "from another context" from_another_context;
+          test "known in another context" known_elsewhere;
+          test "while a domain ends" while_a_domain_ends;
         ] );
       ("during a call", List.map during calls);
       ("all of it", [ no_misuse ]);

@@ -106,12 +106,12 @@ impl<T> Table<T> {
 impl<T> Objects<T> {
     /// Why there is no such object: counts the misuse.
     fn missing(&self, handle: usize) -> i32 {
-        if self.orphaned.contains(&handle) {
-            return CONTEXT_IS_DESTROYED;
-        }
         if handle != 0 {
             ledger::bad_handle();
         }
-        INVALID_HANDLE
+        match self.orphaned.contains(&handle) {
+            true => CONTEXT_IS_DESTROYED,
+            false => INVALID_HANDLE,
+        }
     }
 }

@@ -285,10 +285,12 @@ fn close(capture: &Arc<Capture>, pass: impl Fn() -> Option<Passage>) {
     };
     recording.ended = true;
     let (_, graph) = end_in_driver(capture.origin);
+    // Before it is forgotten: a reset of the context waits for the captures it knows, and not for threads that
+    // end.
+    discard(graph);
     forget(capture);
     drop(alone);
     drop(recording.finish());
-    discard(graph);
 }
 
 /// Ends the driver's capture that the stream with this handle began. A refusal, as by a thread other

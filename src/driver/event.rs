@@ -166,6 +166,7 @@ impl Event {
     /// Makes later work on the stream wait for the event. `cuStreamWaitEvent`
     pub fn wait(self: &Arc<Self>, stream: &Arc<Stream>, external: bool) -> Result<()> {
         self.context.check_alive()?;
+        stream.context().check_alive()?;
         let _using = self.using();
         let operands = smallvec![Operand::Shared(self.clone() as Shared)];
         let call = |s, captured: bool| {
@@ -229,6 +230,7 @@ impl Event {
     /// Milliseconds between two events that have happened. `cuEventElapsedTime`
     pub fn elapsed_since(&self, start: &Event) -> Result<f32> {
         self.context.check_alive()?;
+        start.context.check_alive()?;
         // In one order for every pair, and once if they are the same.
         let (first, second) = match (self as *const Event).cmp(&(start as *const Event)) {
             CmpOrdering::Equal => (self, None),

@@ -117,6 +117,7 @@ impl Graph {
         let graph = slot
             .as_ref()
             .ok_or_else(|| Error::invalid("the graph was destroyed"))?;
+        graph.keep.check_alive()?;
         let _entered = graph.context.enter()?;
         let _shield = Shield::for_others(Passing::By);
         let _waiting = Waiting::begin();
@@ -238,6 +239,7 @@ impl LiveExec {
             .as_ref()
             .ok_or_else(|| Error::invalid("the exec was destroyed"))?;
         exec.context.check_alive()?;
+        exec.keep.check_alive()?;
         if exec.context.handle() != stream.context().handle() {
             return Err(Error::invalid(
                 "the exec was captured in one context and the stream belongs to another",
@@ -324,6 +326,7 @@ impl Exec {
         let handle = exec.handle.load(Ordering::Relaxed);
         stream.try_submit(exec.weight, |pending, sequence, s| {
             pending.retain_owner(Borrowed::of(exec), sequence);
+            exec.keep.check_alive().ok()?;
             Some(driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)))
         })
     }

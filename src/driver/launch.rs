@@ -276,8 +276,8 @@ pub fn is_plain(function: &Function, shape: &Shape, context: &Context) -> bool {
 /// Has a capture keep memory; false if the user has freed it.
 #[inline]
 pub fn keep(memory: Borrowed<Allocation>, set: &mut KeepSet) -> bool {
-    // What is held already may have been freed by the user since.
-    if !memory.is_freed() && set.holds(memory) {
+    // What is held already may have been freed by the user since, or have gone with another context.
+    if !memory.is_freed() && memory.context().is_alive() && set.holds(memory) {
         return true;
     }
     Operand::memory(&memory.share()).is_ok_and(|operand| {

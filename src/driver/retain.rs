@@ -3,6 +3,7 @@
 //! Retaining is cloning an `Arc`. A set holds each resource once, so that a million launches of the
 //! same kernel need constant memory.
 
+use super::context::Context;
 use super::graph_memory::MemoryNodes;
 use super::memory::{Allocation, Held};
 use super::Result;
@@ -162,29 +163,23 @@ impl PendingSet {
         });
     }
 
-    /// Retains an owner for operation number `sequence`. Whether it is surely held since before.
+    /// Retains an owner for operation number `sequence`.
     #[inline]
-    pub fn retain_owner<T: Any + Send + Sync>(
-        &mut self,
-        owner: Borrowed<T>,
-        sequence: u64,
-    ) -> bool {
+    pub fn retain_owner<T: Any + Send + Sync>(&mut self, owner: Borrowed<T>, sequence: u64) {
         let key = std::ptr::from_ref(owner.get()) as usize;
-        self.retain_at(key, sequence, || owner.share())
+        self.retain_at(key, sequence, || owner.share());
     }
 
     #[inline]
-    fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) -> bool {
+    fn retain_at(&mut self, key: usize, sequence: u64, share: impl FnOnce() -> Shared) {
         let recent = self.recent.place(key);
-        let known = recent.0 == key;
-        if !known {
+        if recent.0 == key {
+            recent.1 = sequence;
+        } else {
             let (before, last) = std::mem::replace(recent, (key, sequence));
             self.note(before, last);
             self.entries.entry(key).or_insert_with(|| (share(), 0));
-        } else {
-            recent.1 = sequence;
         }
-        known
     }
 
     /// Notes the last use of an entry, if there is one.
@@ -243,6 +238,8 @@ pub struct KeepSet {
     recent: Recent<()>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
+    /// Of the memory among the entries: seldom more than one.
+    contexts: SmallVec<[Arc<Context>; 1]>,
     copies_host_memory: bool,
 }
 
@@ -278,9 +275,24 @@ impl KeepSet {
         self.copies_host_memory
     }
 
+    /// An error if memory that the work uses went with its context, which may be another one than that of
+    /// the work.
+    pub fn check_alive(&self) -> Result<()> {
+        self.contexts.iter().try_for_each(|c| c.check_alive())
+    }
+
     /// Retains one operand.
     pub fn retain_one(&mut self, operand: Operand) {
-        self.copies_host_memory |= matches!(operand, Operand::Host(..));
+        match &operand {
+            Operand::Host(..) => self.copies_host_memory = true,
+            Operand::Memory(held) => {
+                let context = held.context();
+                if !self.contexts.iter().any(|own| Arc::ptr_eq(own, context)) {
+                    self.contexts.push(context.clone());
+                }
+            }
+            Operand::Shared(_) => {}
+        }
         self.entries.entry(operand.key()).or_insert(operand);
     }
 

@@ -61,8 +61,10 @@ impl Stream {
         self.try_submit(1, |pending, sequence, raw| {
             pending.retain_owner(module, sequence);
             let retain = |memory: Borrowed<Allocation>| {
-                let known = pending.retain_owner(memory, sequence);
-                memory.is_usable() && (known || memory.context().is_alive())
+                pending.retain_owner(memory, sequence);
+                // The stream's own context is alive.
+                let own = Arc::ptr_eq(memory.context(), self.context());
+                memory.is_usable() && (own || memory.context().is_alive())
             };
             layout.launch(&function, shape, arguments, retain, raw)
         })

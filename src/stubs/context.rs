@@ -50,29 +50,29 @@ extern "C" fn cudagraph_ctx_create(flags: Value, device: Value) -> Value {
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_current(_unit: Value) -> Value {
-    value(guarded(Context::current), alloc)
+    value(blocking(Context::current), alloc)
 }
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_set_current(context: Value) -> Value {
     let context = get::<Context>(context);
-    status(guarded(|| context.set_current()))
+    status(blocking(|| context.set_current()))
 }
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_push(context: Value) -> Value {
     let context = get::<Context>(context);
-    status(guarded(|| context.push()))
+    status(blocking(|| context.push()))
 }
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_pop(_unit: Value) -> Value {
-    value(guarded(Context::pop), alloc)
+    value(blocking(Context::pop), alloc)
 }
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_device(_unit: Value) -> Value {
-    let device = guarded(|| {
+    let device = blocking(|| {
         let _context = Context::current()?;
         let mut device = 0;
         driver!(cuCtxGetDevice(&mut device))?;
@@ -83,7 +83,7 @@ extern "C" fn cudagraph_ctx_device(_unit: Value) -> Value {
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_flags(_unit: Value) -> Value {
-    let flags = guarded(|| {
+    let flags = blocking(|| {
         let _context = Context::current()?;
         let mut flags = 0;
         driver!(cuCtxGetFlags(&mut flags))?;
@@ -95,13 +95,13 @@ extern "C" fn cudagraph_ctx_flags(_unit: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_ctx_get_limit(limit: Value) -> Value {
     let limit = to_int(limit) as i32;
-    value(guarded(|| Context::limit(limit)), |n| int(n as isize))
+    value(blocking(|| Context::limit(limit)), |n| int(n as isize))
 }
 
 #[no_mangle]
 extern "C" fn cudagraph_ctx_set_limit(limit: Value, n: Value) -> Value {
     let (limit, n) = (to_int(limit) as i32, to_int(n));
-    status(guarded(|| Context::set_limit(limit, n)))
+    status(blocking(|| Context::set_limit(limit, n)))
 }
 
 #[no_mangle]

@@ -1,6 +1,6 @@
 //! `Raw.device_*` and `Raw.mem_info`.
 
-use super::run::{guarded, value};
+use super::run::{blocking, guarded, value};
 use super::value::{int, string, to_int, tuple};
 use crate::driver::{device, memory, Error, Result};
 use ocaml::sys::Value;
@@ -47,7 +47,7 @@ extern "C" fn cudagraph_device_total_memory(device: Value) -> Value {
 
 #[no_mangle]
 extern "C" fn cudagraph_mem_info(_unit: Value) -> Value {
-    value(guarded(memory::info), |(free, total)| {
+    value(blocking(memory::info), |(free, total)| {
         tuple(&[int(free as isize), int(total as isize)])
     })
 }

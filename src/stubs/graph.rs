@@ -28,10 +28,13 @@ extern "C" fn cudagraph_captures_here(_unit: Value) -> Value {
 
 #[no_mangle]
 extern "C" fn cudagraph_close_captures(_unit: Value) -> Value {
-    let _ = blocking(|| {
-        capture::close_own();
-        Ok(())
-    });
+    // Most domains have none, and one that ends is not to wait for a reset then.
+    if capture::begun_here() {
+        let _ = blocking(|| {
+            capture::close_own();
+            Ok(())
+        });
+    }
     UNIT
 }
 
@@ -45,7 +48,10 @@ extern "C" fn cudagraph_end_capture(stream: Value) -> Value {
 extern "C" fn cudagraph_abandon_capture(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
     let _ = blocking(|| {
-        capture::abandon(stream.resolve()?.handle());
+        let stream = stream.resolve()?;
+        // A reset has closed it, and the handle may be of another stream by now.
+        stream.context().check_alive()?;
+        capture::abandon(stream.handle());
         Ok(())
     });
     UNIT

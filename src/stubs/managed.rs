@@ -128,6 +128,7 @@ fn keep(owner: Arc<Allocation>, bytes: i64) -> Result<usize> {
     if owner.is_freed() {
         return Err(Error::invalid("the memory was freed"));
     }
+    owner.context().check_alive()?;
     owner.check_range("the array", 0, bytes)?;
     let address = owner.address() as usize;
     let mut kept = KEPT.lock().unwrap_or_else(|e| e.into_inner());

@@ -2,7 +2,7 @@
 
 use super::custom::{alloc, borrow, get, Boxed};
 use super::memory::{bare, check_host, checked_size, fill, host, PeerEnd};
-use super::run::{blocking, guarded, status, value};
+use super::run::{blocking, status, value};
 use super::value::{int, nativeint, to_bool, to_int, UNIT};
 use crate::driver::memory::Allocation;
 use crate::driver::stream::Stream;
@@ -98,7 +98,7 @@ extern "C" fn cudagraph_stream_query(stream: Value) -> Value {
 #[no_mangle]
 extern "C" fn cudagraph_stream_context(stream: Value) -> Value {
     let stream = get::<StreamBlock>(stream);
-    value(guarded(|| Ok(stream.resolve()?.context().clone())), alloc)
+    value(blocking(|| Ok(stream.resolve()?.context().clone())), alloc)
 }
 
 #[no_mangle]
