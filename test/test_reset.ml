@@ -266,6 +266,35 @@ let known_elsewhere () =
       Stream.synchronize t;
       ignore other)
 
+(* Work of another context that uses memory of the primary one is over before that is reset. *)
+let work_of_another_context ~graph ~drop () =
+  let device = Device.get ~ordinal:0 in
+  Context.set_current (Context.get_primary device);
+  let p = device_ints 1 and other = Context.create [] device in
+  Fun.protect ~finally:(fun () ->
+      ignore (Context.pop_current ());
+      Context.set_current (Context.get_primary device))
+  @@ fun () ->
+  let incr = kernel "incr" and busy = kernel "busy" and own = device_ints 1 in
+  let[@inline never] enqueue () =
+    let t = stream () in
+    let work () =
+      run busy ~threads:1 t [ Tensor own; Int 3_000_000 ];
+      run incr t [ Tensor p; Int 1 ]
+    in
+    if graph then Graph.launch (Graph.instantiate (capture t work)) t else work ();
+    if drop then None else Some t
+  in
+  let t = enqueue () in
+  Gc.full_major ();
+  Device.primary_ctx_reset device;
+  Option.iter Stream.synchronize t;
+  Alcotest.(check bool) "usable" true (Context.is_usable other);
+  let s = stream () and q = device_ints 1 in
+  run incr s [ Tensor q; Int 1 ];
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "the other context works" [ 1 ] (read q)
+
 (* A domain that has captured before ends while a reset waits for a long call. *)
 let while_a_domain_ends () =
   only_on_simulator (fun () ->
@@ -437,6 +466,12 @@ let () =
           test "from another context" from_another_context;
           test "known in another context" known_elsewhere;
           test "while a domain ends" while_a_domain_ends;
+          test "work of another context"
+            (work_of_another_context ~graph:false ~drop:false);
+          test "work of another context, by a graph"
+            (work_of_another_context ~graph:true ~drop:false);
+          test "work of another context, on a dropped stream"
+            (work_of_another_context ~graph:false ~drop:true);
         ] );
       ("during a call", List.map during calls);
       ("all of it", [ no_misuse ]);

@@ -169,6 +169,13 @@ impl Context {
         contexts
     }
 
+    /// Every other context here.
+    pub fn others(of: &[Arc<Context>]) -> Vec<Arc<Context>> {
+        let mut contexts = Context::all_alive();
+        contexts.retain(|context| !of.iter().any(|own| Arc::ptr_eq(own, context)));
+        contexts
+    }
+
     /// Every context here that goes with a reset of the device's primary one.
     pub fn primary_of(device: i32) -> Vec<Arc<Context>> {
         let mut contexts = Context::all_alive();
@@ -282,6 +289,16 @@ impl Context {
         let streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
         let own = streams.iter().filter_map(|(state, _)| state.upgrade());
         own.chain([self.null_stream.clone()]).collect()
+    }
+
+    /// The same, each with its stream if that has an owner.
+    pub fn all_streams(self: &Arc<Self>) -> Vec<(Arc<StreamState>, Option<Arc<Stream>>)> {
+        let streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        let own = streams.iter();
+        let own = own.filter_map(|(state, stream)| Some((state.upgrade()?, stream.upgrade())));
+        let null = Arc::new(Stream::null_of(self.clone()));
+        own.chain([(self.null_stream.clone(), Some(null))])
+            .collect()
     }
 
     /// The streams of this context that have an owner.

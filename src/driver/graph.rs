@@ -201,7 +201,7 @@ pub struct Exec {
 }
 
 /// What pending launches hold on to.
-struct LiveExec {
+pub struct LiveExec {
     /// Changed only with the exec's lock held.
     handle: AtomicUsize,
     context: Arc<Context>,
@@ -230,6 +230,11 @@ impl Drop for LiveExec {
 }
 
 impl LiveExec {
+    /// The contexts of memory that its launches use.
+    pub fn kept_contexts(&self) -> &[Arc<Context>] {
+        self.keep.contexts()
+    }
+
     /// The exec in a slot, if it can be launched on a stream.
     fn for_stream<'a>(
         slot: &'a Option<Arc<LiveExec>>,

@@ -1,6 +1,7 @@
 //! What is pending on a stream, and how far its work is known to be done.
 
 use super::capture::Capture;
+use super::context::Context;
 use super::gate::ThreadMode;
 use super::memory::Allocation;
 use super::pressure::Backlog;
@@ -142,7 +143,12 @@ impl StreamState {
         self.lock().pending.holds(memory)
     }
 
-    /// The same at once; true if nobody can tell at this moment.
+    /// Whether pending work uses memory of one of the contexts.
+    pub fn needs(&self, contexts: &[Arc<Context>]) -> bool {
+        self.lock().pending.needs(contexts)
+    }
+
+    /// Like [`StreamState::uses`], at once; true if nobody can tell at this moment.
     pub fn may_use(&self, memory: &Arc<Allocation>) -> bool {
         self.try_lock()
             .is_none_or(|queue| queue.pending.holds(memory))

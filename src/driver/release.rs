@@ -80,6 +80,15 @@ pub fn queue(release: Release) {
     }
 }
 
+/// Whether a stream without an owner has work that is not known to be done.
+pub fn lingers(of: &Arc<StreamState>) -> bool {
+    let lingering = LINGERING.lock().unwrap_or_else(|e| e.into_inner());
+    lingering.iter().any(|release| match release {
+        Release::Stream(_, _, state) | Release::StreamWork(_, state) => Arc::ptr_eq(state, of),
+        _ => false,
+    })
+}
+
 /// How many releases the driver has refused so far.
 pub fn failed() -> u64 {
     FAILED.load(Ordering::Relaxed)

@@ -9,7 +9,8 @@ use super::gate::{self, Passing};
 use super::pressure::Waiting;
 use super::release::{self, Drain};
 use super::{driver, library, Result};
-use std::sync::{RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 /// Shared by the calls under way, but for those at once; alone while a context is reset.
 static CALLS: RwLock<()> = RwLock::new(());
@@ -30,10 +31,31 @@ pub fn reset_primary(device: i32) -> Result<()> {
     contexts
         .iter()
         .for_each(|c| capture::abandon_in(c.handle()));
+    outlast_others(&contexts);
     let _passage = gate::pass(Passing::Alone);
     // Outlasts the calls at once. Later ones find this one, and then that their context is gone.
     let _waiting = Waiting::begin();
     driver!(cuDevicePrimaryCtxReset_v2(device))?;
     contexts.iter().for_each(|context| context.note_reset());
     Ok(())
+}
+
+/// Waits for work of other contexts that uses memory of these, as far as it can be waited for: not for a stream
+/// that captures.
+fn outlast_others(contexts: &[Arc<Context>]) {
+    let others = Context::others(contexts);
+    let streams = others.iter().flat_map(|other| other.all_streams());
+    for (state, stream) in streams.filter(|(state, _)| state.needs(contexts)) {
+        match stream {
+            // The work of a stream that fails is over as well.
+            Some(stream) if stream.is_capturing() == Ok(false) => drop(stream.synchronize()),
+            Some(_) => {}
+            None => {
+                while release::lingers(&state) {
+                    std::thread::sleep(Duration::from_millis(1));
+                    release::drain(Drain::Quick);
+                }
+            }
+        }
+    }
 }

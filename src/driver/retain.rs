@@ -4,6 +4,7 @@
 //! same kernel need constant memory.
 
 use super::context::Context;
+use super::graph::LiveExec;
 use super::graph_memory::MemoryNodes;
 use super::memory::{Allocation, Held};
 use super::Result;
@@ -218,6 +219,19 @@ impl PendingSet {
         self.entries.contains_key(&(Arc::as_ptr(memory) as usize))
     }
 
+    /// Whether memory of one of the contexts is held, also by an exec.
+    pub fn needs(&self, contexts: &[Arc<Context>]) -> bool {
+        self.entries.values().any(|(shared, _)| {
+            let memory = shared.downcast_ref::<Allocation>().map(|m| m.context());
+            let exec = shared.downcast_ref::<LiveExec>();
+            let kept = exec.into_iter().flat_map(|exec| exec.kept_contexts());
+            memory
+                .into_iter()
+                .chain(kept)
+                .any(|of| contexts.iter().any(|context| Arc::ptr_eq(context, of)))
+        })
+    }
+
     /// How many resources are held.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -273,6 +287,11 @@ impl KeepSet {
     /// returns when it is done (measured).
     pub fn copies_host_memory(&self) -> bool {
         self.copies_host_memory
+    }
+
+    /// The contexts of memory that the work uses.
+    pub fn contexts(&self) -> &[Arc<Context>] {
+        &self.contexts
     }
 
     /// An error if memory that the work uses went with its context, which may be another one than that of
