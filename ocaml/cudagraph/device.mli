@@ -16,7 +16,8 @@ val primary_ctx_reset : t -> unit
 (** [primary_ctx_reset device] destroys everything in the device's primary context. Values
     made in it are dead from then on: using one raises, releasing one does nothing.
     Captures in it are over. Waits for the calls that other threads are in, also for those
-    that wait for the device. Driver: [cuDevicePrimaryCtxReset]. *)
+    that wait for the device, and for work of other contexts that uses memory of this one,
+    unless its stream captures. Driver: [cuDevicePrimaryCtxReset]. *)
 
 val get_free_and_total_mem : unit -> int * int
 (** [get_free_and_total_mem ()] is the free and the total memory, in bytes, of the current

@@ -67,7 +67,8 @@ fn count_nodes(handle: usize) -> Result<usize> {
 
 impl Graph {
     /// Takes over a graph that the driver has just handed out.
-    pub fn new(handle: usize, context: Arc<Context>, keep: KeepSet) -> Result<Arc<Graph>> {
+    pub fn new(handle: usize, context: Arc<Context>, mut keep: KeepSet) -> Result<Arc<Graph>> {
+        keep.complete(&context);
         // Owned before anything that may fail.
         let live = LiveGraph {
             handle,
@@ -230,7 +231,7 @@ impl Drop for LiveExec {
 }
 
 impl LiveExec {
-    /// The contexts of memory that its launches use.
+    /// Other contexts than its own that its launches use memory of.
     pub fn kept_contexts(&self) -> &[Arc<Context>] {
         self.keep.contexts()
     }
@@ -331,7 +332,9 @@ impl Exec {
         let handle = exec.handle.load(Ordering::Relaxed);
         stream.try_submit(exec.weight, |pending, sequence, s| {
             pending.retain_owner(Borrowed::of(exec), sequence);
-            exec.keep.check_alive().ok()?;
+            if !exec.keep.is_alive() {
+                return None;
+            }
             Some(driver!(cuGraphLaunch(handle as sys::CUgraphExec, s)))
         })
     }

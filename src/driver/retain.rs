@@ -252,7 +252,7 @@ pub struct KeepSet {
     recent: Recent<()>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
-    /// Of the memory among the entries: seldom more than one.
+    /// Of the memory among the entries, but for the work's own: seldom any.
     contexts: SmallVec<[Arc<Context>; 1]>,
     copies_host_memory: bool,
 }
@@ -289,13 +289,23 @@ impl KeepSet {
         self.copies_host_memory
     }
 
-    /// The contexts of memory that the work uses.
+    /// All work is captured, in this context.
+    pub fn complete(&mut self, own: &Arc<Context>) {
+        self.contexts.retain(|context| !Arc::ptr_eq(context, own));
+    }
+
+    /// Other contexts than the work's own that it uses memory of.
     pub fn contexts(&self) -> &[Arc<Context>] {
         &self.contexts
     }
 
-    /// An error if memory that the work uses went with its context, which may be another one than that of
-    /// the work.
+    /// Whether no memory that the work uses went with another context than its own.
+    #[inline]
+    pub fn is_alive(&self) -> bool {
+        self.contexts.iter().all(|context| context.is_alive())
+    }
+
+    /// An error unless [`KeepSet::is_alive`].
     pub fn check_alive(&self) -> Result<()> {
         self.contexts.iter().try_for_each(|c| c.check_alive())
     }

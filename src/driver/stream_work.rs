@@ -62,9 +62,7 @@ impl Stream {
             pending.retain_owner(module, sequence);
             let retain = |memory: Borrowed<Allocation>| {
                 pending.retain_owner(memory, sequence);
-                // The stream's own context is alive.
-                let own = Arc::ptr_eq(memory.context(), self.context());
-                memory.is_usable() && (own || memory.context().is_alive())
+                memory.is_usable() && memory.context().is_alive()
             };
             layout.launch(&function, shape, arguments, retain, raw)
         })
