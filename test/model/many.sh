@@ -4,4 +4,4 @@ set -eu
 cd "$(dirname "$0")/../.."
 dune build ./test/model/model.exe
 CUDAGRAPH_DRIVER=sim CUDAGRAPH_MODEL_PROGRAMS=${CUDAGRAPH_MODEL_PROGRAMS:-100000} \
-    ./_build/default/test/model/model.exe
+    "${DUNE_BUILD_DIR:-_build}/default/test/model/model.exe"
