@@ -295,6 +295,93 @@ let work_of_another_context ~graph ~drop () =
   Stream.synchronize s;
   Alcotest.(check (list int)) "the other context works" [ 1 ] (read q)
 
+(* Runs [f] in another context of the device than the primary one, of which it is given what [of_primary] makes. *)
+let in_another_context of_primary f =
+  let device = Device.get ~ordinal:0 in
+  let enter () = Context.set_current (Context.get_primary device) in
+  enter ();
+  let primary = Context.get_current () and made = of_primary () in
+  let other = Context.create [] device in
+  Fun.protect ~finally:(fun () ->
+      ignore (Context.pop_current ());
+      enter ())
+  @@ fun () ->
+  f ~primary ~other made;
+  Alcotest.(check bool) "usable" true (Context.is_usable other);
+  let s = stream () and q = device_ints 1 in
+  run (kernel "incr") s [ Tensor q; Int 1 ];
+  Stream.synchronize s;
+  Alcotest.(check (list int)) "the other context works" [ 1 ] (read q)
+
+(* The NULL stream of the other context, while the primary one is current. *)
+let work_on_the_null_stream () =
+  in_another_context (fun () -> device_ints 1) @@ fun ~primary ~other p ->
+  let own = device_ints 1 and incr = kernel "incr" in
+  run (kernel "busy") ~threads:1 Stream.no_stream [ Tensor own; Int 3_000_000 ];
+  run incr Stream.no_stream [ Tensor p; Int 1 ];
+  Context.set_current primary;
+  Device.primary_ctx_reset (Device.get ~ordinal:0);
+  Context.set_current other;
+  Stream.synchronize Stream.no_stream
+
+(* The thread that resets captures in the other context: waiting for work there breaks no capture. *)
+let while_capturing_elsewhere mode () =
+  in_another_context (fun () -> device_ints 1) @@ fun ~primary:_ ~other:_ p ->
+  let own = device_ints 1 and incr = kernel "incr" in
+  let s = stream () and t = stream () in
+  run incr t [ Tensor p; Int 1 ];
+  let graph =
+    capture ~mode s (fun () ->
+        run incr s [ Tensor own; Int 1 ];
+        Device.primary_ctx_reset (Device.get ~ordinal:0);
+        run incr s [ Tensor own; Int 1 ])
+  in
+  Alcotest.(check int) "all is captured" 2 (Graph.node_count graph)
+
+(* A stream of the primary context joins a capture of the other one: the graph has a kernel that goes. *)
+let joined_from_the_primary ~ended () =
+  let of_primary () = (stream (), Event.create (), kernel "incr") in
+  in_another_context of_primary @@ fun ~primary ~other (t, et, incr) ->
+  let s = stream () and es = Event.create () and own = device_ints 1 in
+  let reset () = Device.primary_ctx_reset (Device.get ~ordinal:0) in
+  let gone name f = check_cuda_error name "CONTEXT_IS_DESTROYED" [ "reset" ] f in
+  Graph.begin_capture ~mode:RELAXED s;
+  Event.record es s;
+  Event.wait t es;
+  Context.set_current primary;
+  run incr t [ Tensor own; Int 1 ];
+  Event.record et t;
+  Context.set_current other;
+  Event.wait s et;
+  if ended then (
+    let graph = Graph.end_capture s in
+    let exec = Graph.instantiate graph in
+    Graph.launch exec s;
+    reset ();
+    gone "launch" (fun () -> Graph.launch exec s);
+    gone "instantiate" (fun () -> ignore (Graph.instantiate graph));
+    Stream.synchronize s;
+    Alcotest.(check (list int)) "launched before" [ 1 ] (read own))
+  else (
+    reset ();
+    check_cuda_error "end" "ILLEGAL_STATE" [] (fun () -> ignore (Graph.end_capture s)))
+
+(* A graph of the other context waits for an event of the primary one at each launch. *)
+let waits_for_an_event () =
+  let of_primary () =
+    let e = Event.create () in
+    Event.record e (stream ());
+    e
+  in
+  in_another_context of_primary @@ fun ~primary:_ ~other:_ e ->
+  let s = stream () in
+  let graph = capture ~mode:RELAXED s (fun () -> Event.wait ~external_:true s e) in
+  let exec = Graph.instantiate graph in
+  Graph.launch exec s;
+  Device.primary_ctx_reset (Device.get ~ordinal:0);
+  check_cuda_error "launch" "CONTEXT_IS_DESTROYED" [ "reset" ] (fun () ->
+      Graph.launch exec s)
+
 (* A domain that has captured before ends while a reset waits for a long call. *)
 let while_a_domain_ends () =
   only_on_simulator (fun () ->
@@ -472,7 +559,16 @@ let () =
             (work_of_another_context ~graph:true ~drop:false);
           test "work of another context, on a dropped stream"
             (work_of_another_context ~graph:false ~drop:true);
+          test "work on the NULL stream of another context" work_on_the_null_stream;
+          test "a stream in a capture of another context"
+            (joined_from_the_primary ~ended:false);
+          test "a stream in a graph of another context"
+            (joined_from_the_primary ~ended:true);
+          test "an event that a graph of another context waits for" waits_for_an_event;
         ] );
+      ( "while capturing in another context",
+        List.map (fun mode -> test (mode_name mode) (while_capturing_elsewhere mode)) modes
+      );
       ("during a call", List.map during calls);
       ("all of it", [ no_misuse ]);
     ]

@@ -144,6 +144,7 @@ impl Capture {
         let known = |joined: &Arc<Stream>| joined.handle() == stream.handle();
         if stream.handle() != self.origin && !recording.joined.iter().any(known) {
             recording.joined.push(stream.clone());
+            recording.keep.note_context(stream.context());
         }
         call(&mut recording.keep.memory)
     }
@@ -163,6 +164,13 @@ impl Capture {
         }
         let _together = gate::try_together()?;
         operation(&mut recording.keep)
+    }
+
+    /// Whether a stream of this context has joined it.
+    fn has_joined(&self, context: usize) -> bool {
+        let recording = self.recording();
+        let mut joined = recording.joined.iter();
+        joined.any(|stream| stream.context().handle() == context)
     }
 
     /// Whether it was ended or closed.
@@ -264,10 +272,14 @@ pub fn abandon(origin: usize) {
     }
 }
 
-/// Closes the captures on streams of a context that is about to go: nobody could end them afterwards.
+/// Closes the captures that streams of a context have begun or joined which is about to go: nobody could end
+/// them afterwards.
 pub fn abandon_in(context: usize) {
-    let own = captures_where(|c| c.context == context);
-    own.iter().for_each(abandon_this);
+    let open = captures_where(|_| true);
+    let own = open
+        .iter()
+        .filter(|c| c.context == context || c.has_joined(context));
+    own.for_each(abandon_this);
 }
 
 /// Closes a capture, if it is still open, and forgets its graph.

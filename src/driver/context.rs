@@ -177,10 +177,18 @@ impl Context {
     }
 
     /// Every context here that goes with a reset of the device's primary one.
-    pub fn primary_of(device: i32) -> Vec<Arc<Context>> {
+    /// `cuDevicePrimaryCtxRetain`, `cuDevicePrimaryCtxRelease`
+    pub fn primary_of(device: i32) -> Result<Vec<Arc<Context>>> {
         let mut contexts = Context::all_alive();
         contexts.retain(|c| c.device == device && c.ownership != Ownership::Created);
-        contexts
+        if contexts.iter().any(|c| c.ownership == Ownership::Borrowed) {
+            // Another library may have made it by `cuCtxCreate`.
+            let mut primary = std::ptr::null_mut();
+            driver!(cuDevicePrimaryCtxRetain(&mut primary, device))?;
+            driver!(cuDevicePrimaryCtxRelease_v2(device))?;
+            contexts.retain(|c| c.handle == primary as usize);
+        }
+        Ok(contexts)
     }
 
     /// Notes that it was reset.

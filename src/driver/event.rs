@@ -57,6 +57,11 @@ impl Event {
         })
     }
 
+    /// The context that the event belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Notes that another library gets to know the event.
     pub fn share(&self) {
         self.shared.store(true, Ordering::Relaxed);

@@ -231,7 +231,7 @@ impl Drop for LiveExec {
 }
 
 impl LiveExec {
-    /// Other contexts than its own that its launches use memory of.
+    /// Other contexts than its own that its launches use something of.
     pub fn kept_contexts(&self) -> &[Arc<Context>] {
         self.keep.contexts()
     }

@@ -2,6 +2,7 @@
 
 use super::capture::Capture;
 use super::context::Context;
+use super::error::is_sticky;
 use super::gate::ThreadMode;
 use super::memory::Allocation;
 use super::pressure::Backlog;
@@ -257,7 +258,8 @@ impl Markers {
         while let Some(&(event, mark)) = self.set.front() {
             // SAFETY: the event is this stream's own and destroyed with it.
             let status = unsafe { sys::cuEventQuery(event as sys::CUevent) };
-            if status != CUresult::CUDA_SUCCESS {
+            // In a context that is broken all work is over, and no other answer will come.
+            if status != CUresult::CUDA_SUCCESS && !is_sticky(status) {
                 break;
             }
             self.set.pop_front();

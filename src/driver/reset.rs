@@ -5,9 +5,11 @@
 
 use super::capture;
 use super::context::Context;
-use super::gate::{self, Passing};
+use super::gate::{self, Passing, ThreadMode};
 use super::pressure::Waiting;
+use super::queue::StreamState;
 use super::release::{self, Drain};
+use super::stream::Stream;
 use super::{driver, library, Result};
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -27,7 +29,7 @@ pub fn reset_primary(device: i32) -> Result<()> {
     library::ready()?;
     let _alone = CALLS.write().unwrap_or_else(|e| e.into_inner());
     release::drain(Drain::All);
-    let contexts = Context::primary_of(device);
+    let contexts = Context::primary_of(device)?;
     contexts
         .iter()
         .for_each(|c| capture::abandon_in(c.handle()));
@@ -43,18 +45,37 @@ pub fn reset_primary(device: i32) -> Result<()> {
 /// Waits for work of other contexts that uses memory of these, as far as it can be waited for: not for a stream
 /// that captures.
 fn outlast_others(contexts: &[Arc<Context>]) {
-    let others = Context::others(contexts);
-    let streams = others.iter().flat_map(|other| other.all_streams());
-    for (state, stream) in streams.filter(|(state, _)| state.needs(contexts)) {
-        match stream {
-            // The work of a stream that fails is over as well.
-            Some(stream) if stream.is_capturing() == Ok(false) => drop(stream.synchronize()),
-            Some(_) => {}
-            None => {
-                while release::lingers(&state) {
-                    std::thread::sleep(Duration::from_millis(1));
-                    release::drain(Drain::Quick);
-                }
+    for other in Context::others(contexts) {
+        // The NULL stream is that of the context that is current.
+        let Ok(_entered) = other.enter() else {
+            continue;
+        };
+        let streams = other.all_streams().into_iter();
+        for (state, stream) in streams.filter(|(state, _)| state.needs(contexts)) {
+            outlast(&state, stream);
+        }
+    }
+}
+
+/// In its context.
+fn outlast(state: &Arc<StreamState>, stream: Option<Arc<Stream>>) {
+    let is_done = || {
+        release::drain(Drain::Quick);
+        match &stream {
+            // Its owner may have destroyed it.
+            Some(_) => {
+                let _relaxed = ThreadMode::relaxed();
+                state.is_done_by_markers()
+            }
+            None => !release::lingers(state),
+        }
+    };
+    match &stream {
+        // The work of a stream that fails is over as well.
+        Some(stream) if stream.is_ours() => drop(stream.outlast()),
+        _ => {
+            while !is_done() {
+                std::thread::sleep(Duration::from_millis(1));
             }
         }
     }

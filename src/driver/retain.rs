@@ -4,9 +4,11 @@
 //! same kernel need constant memory.
 
 use super::context::Context;
+use super::event::Event;
 use super::graph::LiveExec;
 use super::graph_memory::MemoryNodes;
 use super::memory::{Allocation, Held};
+use super::module::Module;
 use super::Result;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -252,7 +254,7 @@ pub struct KeepSet {
     recent: Recent<()>,
     /// The memory that launches of the graph allocate and free.
     pub memory: MemoryNodes,
-    /// Of the memory among the entries, but for the work's own: seldom any.
+    /// Of the entries and the streams, but for the work's own: seldom any.
     contexts: SmallVec<[Arc<Context>; 1]>,
     copies_host_memory: bool,
 }
@@ -289,17 +291,24 @@ impl KeepSet {
         self.copies_host_memory
     }
 
+    /// The work is also of this context.
+    pub fn note_context(&mut self, context: &Arc<Context>) {
+        if !self.contexts.iter().any(|own| Arc::ptr_eq(own, context)) {
+            self.contexts.push(context.clone());
+        }
+    }
+
     /// All work is captured, in this context.
     pub fn complete(&mut self, own: &Arc<Context>) {
         self.contexts.retain(|context| !Arc::ptr_eq(context, own));
     }
 
-    /// Other contexts than the work's own that it uses memory of.
+    /// Other contexts than the work's own that it uses something of.
     pub fn contexts(&self) -> &[Arc<Context>] {
         &self.contexts
     }
 
-    /// Whether no memory that the work uses went with another context than its own.
+    /// Whether nothing that the work uses went with another context than its own.
     #[inline]
     pub fn is_alive(&self) -> bool {
         self.contexts.iter().all(|context| context.is_alive())
@@ -315,12 +324,15 @@ impl KeepSet {
         match &operand {
             Operand::Host(..) => self.copies_host_memory = true,
             Operand::Memory(held) => {
-                let context = held.context();
-                if !self.contexts.iter().any(|own| Arc::ptr_eq(own, context)) {
-                    self.contexts.push(context.clone());
+                self.note_context(held.context());
+            }
+            Operand::Shared(shared) => {
+                let module = shared.downcast_ref::<Module>().map(Module::context);
+                let event = shared.downcast_ref::<Event>().map(Event::context);
+                if let Some(context) = module.or(event) {
+                    self.note_context(context);
                 }
             }
-            Operand::Shared(_) => {}
         }
         self.entries.entry(operand.key()).or_insert(operand);
     }

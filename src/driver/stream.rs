@@ -141,6 +141,11 @@ impl Stream {
         self.shared.load(Ordering::Relaxed)
     }
 
+    /// Whether it is destroyed here; else its owner may destroy it before the value here goes.
+    pub fn is_ours(&self) -> bool {
+        self.whose.is_ours()
+    }
+
     /// Notes that another library gets to know the stream.
     pub fn share(&self) {
         self.shared.store(true, Ordering::Relaxed);
@@ -332,6 +337,25 @@ impl Stream {
         })?;
         release::drain(Drain::All);
         Ok(())
+    }
+
+    /// Waits for work of the stream, whose context is current; harms no capture, and so waits for no
+    /// stream that captures. `cuStreamSynchronize`
+    pub fn outlast(&self) -> Result<()> {
+        if self.is_capturing()? {
+            return Ok(());
+        }
+        let idle = || {
+            let _asking = self.state.asking();
+            let how = match self.is_null() {
+                true => Passing::Together,
+                false => Passing::By,
+            };
+            let _shield = Shield::harmless(how);
+            self.refuse_if_null("waiting for the NULL stream")?;
+            driver!(cuStreamSynchronize(self.raw())).map(|()| true)
+        };
+        self.state.release_if_idle(idle).map(drop)
     }
 
     /// Whether the stream is idle; if so, lets go what its work used. `cuStreamQuery`

@@ -36,6 +36,17 @@ value other_stream_create(value unit)
   return CALL("cuStreamCreate", (void **, unsigned), &stream, 1) ? 0 : caml_copy_nativeint((intptr_t)stream);
 }
 
+value other_context(value unit)
+{
+  void *context, *popped;
+  (void)unit;
+  if (CALL("cuCtxCreate_v2", (void **, unsigned, int), &context, 0, 0)) return 0;
+  CALL("cuCtxPopCurrent_v2", (void **), &popped);
+  return caml_copy_nativeint((intptr_t)context);
+}
+
+value other_context_destroy(value context) { return Val_int(CALL("cuCtxDestroy_v2", (void *), HANDLE(context))); }
+
 value other_stream_destroy(value stream) { return Val_int(CALL("cuStreamDestroy_v2", (void *), HANDLE(stream))); }
 
 value other_memory(value bytes)

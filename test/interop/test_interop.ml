@@ -5,6 +5,8 @@ open Support
 
 external other_stream : unit -> nativeint = "other_stream_create"
 external other_stream_destroy : nativeint -> int = "other_stream_destroy"
+external other_context : unit -> nativeint = "other_context"
+external other_context_destroy : nativeint -> int = "other_context_destroy"
 external other_memory : int -> nativeint = "other_memory"
 external other_free : nativeint -> int = "other_free"
 external other_begin_capture : nativeint -> int = "other_begin_capture"
@@ -465,6 +467,77 @@ let many_kept () =
     (fun (name, func) -> Alcotest.(check string) "its name" name (Module.Func.name func))
     taken
 
+(* The primary context is reset while a borrowed stream of another context, or a borrowed context, has work with
+   memory of it. What [f] gives is run afterwards. *)
+let reset_under f =
+  let device = Device.get ~ordinal:0 in
+  start ();
+  let p = device_ints 1 in
+  let handle = other_context () in
+  let other = Interop.context handle in
+  Context.push_current other;
+  let busy = kernel "busy" and incr = kernel "incr" and own = device_ints 1 in
+  let work s =
+    run busy ~threads:1 s [ Tensor own; Int 3_000_000 ];
+    run incr s [ Tensor p; Int 1 ];
+    run incr s [ Tensor own; Int 1 ]
+  in
+  let after = f work in
+  Device.primary_ctx_reset device;
+  after ();
+  Context.synchronize ();
+  Alcotest.(check bool) "not reset" true (Context.is_usable other);
+  ignore (read own);
+  ignore (Context.pop_current ());
+  start ();
+  collect ();
+  collect ();
+  ok "destroyed by its owner" (other_context_destroy handle)
+
+let reset_under_a_context () =
+  reset_under (fun work ->
+      let s = stream () in
+      work s;
+      fun () -> Stream.synchronize s)
+
+let reset_under_a_stream ~gone () =
+  reset_under (fun work ->
+      let handle = other_stream () in
+      let s = Interop.stream handle in
+      work s;
+      if gone then ok "destroyed by its owner" (other_stream_destroy handle);
+      fun () ->
+        Interop.keep_alive s;
+        if not gone then ok "destroyed" (other_stream_destroy handle))
+
+(* The other context is broken: nobody waits for its work any more. *)
+let reset_under_a_broken_context () =
+  only_on_simulator (fun () ->
+      reset_under (fun work ->
+          let handle = other_stream () in
+          let[@inline never] enqueue () = work (Interop.stream handle) in
+          enqueue ();
+          gc_storm ();
+          ok "over" (other_synchronize handle);
+          ok "rules" (Simulator.fail "cuEventQuery=ILLEGAL_ADDRESS");
+          let over = Atomic.make false in
+          let resetting =
+            Domain.spawn (fun () ->
+                Device.primary_ctx_reset (Device.get ~ordinal:0);
+                Atomic.set over true)
+          in
+          let rec wait n =
+            if n > 0 && not (Atomic.get over) then (
+              Unix.sleepf 0.01;
+              wait (n - 1))
+          in
+          wait 500;
+          let in_time = Atomic.get over in
+          ok "no rules" (Simulator.fail "");
+          Domain.join resetting;
+          Alcotest.(check bool) "the reset ends" true in_time;
+          fun () -> ok "destroyed" (other_stream_destroy handle)))
+
 let () =
   start ();
   Alcotest.run "interop"
@@ -502,6 +575,13 @@ let () =
           test "many kept values" many_kept;
           test "the thread's mode" thread_mode;
           test "wrong handles" wrong_handles;
+        ] );
+      ( "a reset of the primary context",
+        [
+          test "under a borrowed context" reset_under_a_context;
+          test "under a borrowed stream" (reset_under_a_stream ~gone:false);
+          test "under a borrowed stream that is gone" (reset_under_a_stream ~gone:true);
+          test "under one of a broken context" reset_under_a_broken_context;
         ] );
       ("end", [ no_misuse ]);
     ]
