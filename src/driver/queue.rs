@@ -223,11 +223,18 @@ impl Queue {
     }
 
     /// Learns which operations are done, and lets go what they used: so a stream that is never waited
-    /// for keeps no more than it needs. `cuEventQuery`, `cuEventRecord`
-    pub fn note_progress(&mut self, stream: sys::CUstream) -> Vec<Shared> {
+    /// for keeps no more than it needs. Work that `must` be marked is waited for if it cannot be.
+    /// `cuEventQuery`, `cuEventRecord`
+    pub fn note_progress(&mut self, stream: sys::CUstream, must: bool) -> Vec<Shared> {
         let _relaxed = ThreadMode::relaxed();
-        let released = self.take_marked();
-        self.markers.set(stream, self.sequence);
+        let mut released = self.take_marked();
+        if !self.markers.set(stream, self.sequence) && must {
+            // SAFETY: work was enqueued on the stream just now.
+            let status = unsafe { sys::cuStreamSynchronize(stream) };
+            if status == CUresult::CUDA_SUCCESS {
+                released.extend(self.take_all());
+            }
+        }
         released
     }
 }
@@ -269,8 +276,8 @@ impl Markers {
         reached
     }
 
-    /// Marks the place after operation `sequence`. Nothing depends on it, so failures are passed over.
-    fn set(&mut self, stream: sys::CUstream, sequence: u64) {
+    /// Marks the place after operation `sequence`; whether it could.
+    fn set(&mut self, stream: sys::CUstream, sequence: u64) -> bool {
         self.last = sequence;
         let full = self.set.len() >= Markers::MOST;
         // The last marker moves on rather than that the last operation has none.
@@ -286,7 +293,7 @@ impl Markers {
                 // SAFETY: writes a handle to a local; the stream's context is current.
                 let status = unsafe { sys::cuEventCreate(&mut event, flags) };
                 if status != CUresult::CUDA_SUCCESS {
-                    return;
+                    return false;
                 }
                 event as usize
             }
@@ -297,6 +304,7 @@ impl Markers {
             CUresult::CUDA_SUCCESS => self.set.push_back((event, sequence)),
             _ => self.spare.push(event),
         }
+        status == CUresult::CUDA_SUCCESS
     }
 
     fn is_empty(&self) -> bool {

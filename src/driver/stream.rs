@@ -228,7 +228,7 @@ impl Stream {
         let due = queue.progress_is_due() || !self.whose.is_ours();
         if due && !self.is_null() {
             if let Ok(_entered) = self.context.enter() {
-                released = queue.note_progress(self.raw());
+                released = queue.note_progress(self.raw(), !self.whose.is_ours());
             }
         }
         drop(queue);

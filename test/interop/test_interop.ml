@@ -59,6 +59,29 @@ let borrowed_stream () =
   Alcotest.(check (list int)) "what it used was kept" [ 5 ] (read p);
   ok "still alive" (other_stream_destroy handle)
 
+(* There is no room for the event that would tell when the work of a borrowed stream is done: what it uses is
+   not let go before. *)
+let no_event_to_mark () =
+  only_on_simulator (fun () ->
+      let handle = other_stream () and gone = ref false in
+      let scratch = device_ints 1 and busy = kernel "busy" in
+      let[@inline never] enqueue () =
+        let s = Interop.stream handle and value = ref 0 in
+        Gc.finalise (fun _ -> gone := true) value;
+        ok "rules" (Simulator.fail "cuEventCreate=OUT_OF_MEMORY");
+        Fun.protect ~finally:(fun () -> ignore (Simulator.fail "")) @@ fun () ->
+        run busy ~threads:1 s [ Tensor scratch; Int 3_000_000 ];
+        Interop.keep_for s value
+      in
+      enqueue ();
+      Gc.full_major ();
+      ignore (Event.create ());
+      Gc.full_major ();
+      let early = !gone && not (Stream.is_ready (Interop.stream handle)) in
+      Alcotest.(check bool) "let go too early" false early;
+      collect ();
+      ok "still alive" (other_stream_destroy handle))
+
 let gone_before_us () =
   let handle = other_stream () in
   let s = Interop.stream handle in
@@ -546,6 +569,7 @@ let () =
         [
           test "borrowed" borrowed_stream;
           test "destroyed by its owner first" gone_before_us;
+          test "without an event to mark it" no_event_to_mark;
           test "taken over" owned_stream;
         ] );
       ( "memory",
