@@ -567,8 +567,9 @@ let () =
           test "an event that a graph of another context waits for" waits_for_an_event;
         ] );
       ( "while capturing in another context",
-        List.map (fun mode -> test (mode_name mode) (while_capturing_elsewhere mode)) modes
-      );
+        List.map
+          (fun mode -> test (mode_name mode) (while_capturing_elsewhere mode))
+          modes );
       ("during a call", List.map during calls);
       ("all of it", [ no_misuse ]);
     ]

@@ -9,7 +9,7 @@ use super::pressure::Backlog;
 use super::retain::{PendingSet, Shared};
 use super::sync::atomic::{AtomicU64, Ordering};
 use super::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use super::Result;
+use super::{driver, Result};
 use cudarc::driver::sys::{self, CUresult};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -225,13 +225,12 @@ impl Queue {
     /// Learns which operations are done, and lets go what they used: so a stream that is never waited
     /// for keeps no more than it needs. Work that `must` be marked is waited for if it cannot be.
     /// `cuEventQuery`, `cuEventRecord`
-    pub fn note_progress(&mut self, stream: sys::CUstream, must: bool) -> Vec<Shared> {
+    pub(super) fn note_progress(&mut self, stream: sys::CUstream, must: bool) -> Vec<Shared> {
         let _relaxed = ThreadMode::relaxed();
         let mut released = self.take_marked();
         if !self.markers.set(stream, self.sequence) && must {
-            // SAFETY: work was enqueued on the stream just now.
-            let status = unsafe { sys::cuStreamSynchronize(stream) };
-            if status == CUresult::CUDA_SUCCESS {
+            let waited = driver!(cuStreamSynchronize(stream));
+            if waited.is_ok() {
                 released.extend(self.take_all());
             }
         }
